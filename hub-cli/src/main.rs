@@ -1,0 +1,2 @@
+//! Entry point of `kernels-cli`.
+fn main() {}
