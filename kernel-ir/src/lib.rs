@@ -1,4 +1,11 @@
 //! Tessera's core: record a TPU kernel written in Rust, verify it, run it on the CPU, and turn it into a Mosaic module.
 
+// The macros name this crate by its outside name, also in its own tests.
+extern crate self as kernel_ir;
+
 pub mod diag;
+pub mod dsl;
 pub mod ir;
+mod record;
+
+pub use dsl::{k, prelude};

@@ -25,11 +25,7 @@ pub struct SourceLoc {
 
 impl From<&Location<'_>> for SourceLoc {
     fn from(l: &Location<'_>) -> Self {
-        Self {
-            file: l.file().into(),
-            line: l.line(),
-            column: l.column(),
-        }
+        Self { file: l.file().into(), line: l.line(), column: l.column() }
     }
 }
 
@@ -86,23 +82,13 @@ impl Diagnostic {
     }
 
     fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            severity,
-            code,
-            message: message.into(),
-            labels: vec![],
-            notes: vec![],
-            help: None,
-        }
+        Self { severity, code, message: message.into(), labels: vec![], notes: vec![], help: None }
     }
 
     /// Points at a place; the first call makes the primary label.
     #[must_use]
     pub fn at(mut self, loc: SourceLoc, text: impl Into<String>) -> Self {
-        self.labels.push(Label {
-            loc,
-            text: text.into(),
-        });
+        self.labels.push(Label { loc, text: text.into() });
         self
     }
 
@@ -138,9 +124,7 @@ impl Report {
 
     /// True when some finding is an error.
     pub fn has_errors(&self) -> bool {
-        self.diagnostics
-            .iter()
-            .any(|d| d.severity == Severity::Error)
+        self.diagnostics.iter().any(|d| d.severity == Severity::Error)
     }
 
     /// True when nothing was found.
@@ -151,9 +135,7 @@ impl Report {
 
 impl From<Diagnostic> for Report {
     fn from(d: Diagnostic) -> Self {
-        Self {
-            diagnostics: vec![d],
-        }
+        Self { diagnostics: vec![d] }
     }
 }
 

@@ -44,16 +44,8 @@ pub enum DimOp {
 
 impl DimOp {
     /// Every operation, for tables.
-    pub const ALL: [Self; 8] = [
-        Self::Add,
-        Self::Sub,
-        Self::Mul,
-        Self::CeilDiv,
-        Self::FloorDiv,
-        Self::Mod,
-        Self::Min,
-        Self::Max,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Add, Self::Sub, Self::Mul, Self::CeilDiv, Self::FloorDiv, Self::Mod, Self::Min, Self::Max];
 
     /// The word for it in `index.json`.
     pub const fn word(self) -> &'static str {
@@ -210,10 +202,7 @@ pub struct Demand {
 impl Demand {
     /// Whether it holds, or `None` if a side cannot be evaluated.
     pub fn holds(&self, dims: &Dims) -> Option<bool> {
-        Some(
-            self.compare
-                .holds(self.left.eval(dims)?, self.right.eval(dims)?),
-        )
+        Some(self.compare.holds(self.left.eval(dims)?, self.right.eval(dims)?))
     }
 }
 

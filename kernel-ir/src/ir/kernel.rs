@@ -16,7 +16,7 @@ pub struct Kernel {
     pub span: Span,
     /// Extents of the grid, outermost first; steps run in lexicographic order, the last axis fastest.
     pub grid: Vec<GridAxis>,
-    /// In the order of the Rust function's parameters.
+    /// In the order of the Rust function's parameters, but prefetched ones first.
     pub params: Vec<Param>,
     /// What one grid step does.
     pub body: Block,
@@ -102,6 +102,8 @@ pub struct Window {
     pub block: Vec<usize>,
     /// The index map: args are the grid indices (`i32`), results one block index (`i32`) per axis, in units of blocks.
     pub index: Block,
+    /// Where the launch chose the block.
+    pub span: Span,
 }
 
 impl Kernel {
@@ -157,11 +159,7 @@ impl Kernel {
                 names.push(d.clone());
             }
         };
-        let arrays = self
-            .params
-            .iter()
-            .filter_map(|p| p.array.as_ref())
-            .flat_map(|a| &a.shape);
+        let arrays = self.params.iter().filter_map(|p| p.array.as_ref()).flat_map(|a| &a.shape);
         for e in arrays.chain(self.grid.iter().map(|g| &g.extent)) {
             e.each_dim(&mut see);
         }

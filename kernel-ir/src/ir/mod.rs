@@ -12,7 +12,7 @@ mod types;
 pub use dims::{Demand, DimCompare, DimExpr, DimOp};
 pub use kernel::{ArrayType, GridAxis, Kernel, Param, Role, Semantics, ValueInfo, Window};
 pub use op::{
-    Binary, Block, Compare, DotDims, Literal, Offset, Op, OpKind, Precision, Reduction, Size, Span,
-    Unary, Value,
+    Binary, Block, Compare, DotDims, Literal, Offset, Op, OpKind, Precision, Reduction, Size, Span, Unary,
+    Value,
 };
 pub use types::{DType, Elem, Extent, MemorySpace, RefType, TileType, Type};

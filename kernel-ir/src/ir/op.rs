@@ -100,50 +100,25 @@ pub enum OpKind {
     /// The part of a tile that starts at `offsets` and has the result's shape.
     ExtractSlice { x: Value, offsets: Vec<usize> },
     /// `result[(i + amount) mod n] = x[i]` along `axis`.
-    Roll {
-        x: Value,
-        amount: Value,
-        axis: usize,
-    },
+    Roll { x: Value, amount: Value, axis: usize },
     /// Combines along `axis`, which stays with length 1.
-    Reduce {
-        op: Reduction,
-        x: Value,
-        axis: usize,
-    },
+    Reduce { op: Reduction, x: Value, axis: usize },
     /// The one element of a tile of length 1, as a scalar.
     ToScalar { x: Value },
     /// A product that contracts one axis of each side; result axes are those left of `lhs`, then of `rhs`.
     /// Accumulated in the result's element type. Both sides have rank 2.
-    Dot {
-        lhs: Value,
-        rhs: Value,
-        dims: DotDims,
-        precision: Precision,
-    },
+    Dot { lhs: Value, rhs: Value, dims: DotDims, precision: Precision },
 
     /// A tile of the result's shape (of the ref's rank) from VMEM.
     Load { base: Value, offsets: Vec<Offset> },
     /// A tile (of the ref's rank) into VMEM.
-    Store {
-        base: Value,
-        offsets: Vec<Offset>,
-        value: Value,
-    },
+    Store { base: Value, offsets: Vec<Offset>, value: Value },
     /// One element of SMEM.
     LoadScalar { base: Value, offsets: Vec<Offset> },
     /// One element into SMEM.
-    StoreScalar {
-        base: Value,
-        offsets: Vec<Offset>,
-        value: Value,
-    },
+    StoreScalar { base: Value, offsets: Vec<Offset>, value: Value },
     /// A window of a ref, of the same rank and space.
-    Slice {
-        base: Value,
-        offsets: Vec<Offset>,
-        sizes: Vec<Size>,
-    },
+    Slice { base: Value, offsets: Vec<Offset>, sizes: Vec<Size> },
     /// The ref without these axes, each of length 1.
     Squeeze { base: Value, axes: Vec<usize> },
 
@@ -153,24 +128,11 @@ pub enum OpKind {
     CopyWait { src: Value, dst: Value, sem: Value },
 
     /// Runs one block or the other; both yield the op's results.
-    If {
-        cond: Value,
-        then: Block,
-        otherwise: Block,
-    },
+    If { cond: Value, then: Block, otherwise: Block },
     /// Runs `body` for `lo <= i < hi`. `body.args` is the `i32` index, then one value per `init`.
-    For {
-        lo: Value,
-        hi: Value,
-        init: Vec<Value>,
-        body: Block,
-    },
+    For { lo: Value, hi: Value, init: Vec<Value>, body: Block },
     /// Runs `cond` (args as `init`; results a `bool`), and while it holds `body` (args as `init`, results the next ones).
-    While {
-        init: Vec<Value>,
-        cond: Block,
-        body: Block,
-    },
+    While { init: Vec<Value>, cond: Block, body: Block },
 }
 
 /// Elementwise functions of one operand. Floats only, unless said.
@@ -292,9 +254,7 @@ impl OpKind {
     /// Blocks inside, in order.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {
-            Self::If {
-                then, otherwise, ..
-            } => vec![then, otherwise],
+            Self::If { then, otherwise, .. } => vec![then, otherwise],
             Self::For { body, .. } => vec![body],
             Self::While { cond, body, .. } => vec![cond, body],
             _ => vec![],
@@ -305,13 +265,7 @@ impl OpKind {
     pub fn operands(&self) -> Vec<Value> {
         let with = |head: &[Value], offsets: &[Offset]| {
             let mut v = head.to_vec();
-            v.extend(offsets.iter().filter_map(|o| {
-                if let Offset::Value(x) = o {
-                    Some(*x)
-                } else {
-                    None
-                }
-            }));
+            v.extend(offsets.iter().filter_map(|o| if let Offset::Value(x) = o { Some(*x) } else { None }));
             v
         };
         match self {
@@ -327,32 +281,13 @@ impl OpKind {
             Self::Concatenate { xs, .. } => xs.clone(),
             Self::Roll { x, amount, .. } => vec![*x, *amount],
             Self::Dot { lhs, rhs, .. } => vec![*lhs, *rhs],
-            Self::Load { base, offsets } | Self::LoadScalar { base, offsets } => {
-                with(&[*base], offsets)
+            Self::Load { base, offsets } | Self::LoadScalar { base, offsets } => with(&[*base], offsets),
+            Self::Store { base, offsets, value } | Self::StoreScalar { base, offsets, value } => {
+                with(&[*base, *value], offsets)
             }
-            Self::Store {
-                base,
-                offsets,
-                value,
-            }
-            | Self::StoreScalar {
-                base,
-                offsets,
-                value,
-            } => with(&[*base, *value], offsets),
-            Self::Slice {
-                base,
-                offsets,
-                sizes,
-            } => {
+            Self::Slice { base, offsets, sizes } => {
                 let mut v = with(&[*base], offsets);
-                v.extend(sizes.iter().filter_map(|s| {
-                    if let Size::Value(x) = s {
-                        Some(*x)
-                    } else {
-                        None
-                    }
-                }));
+                v.extend(sizes.iter().filter_map(|s| if let Size::Value(x) = s { Some(*x) } else { None }));
                 v
             }
             Self::Squeeze { base, .. } => vec![*base],
@@ -371,10 +306,7 @@ impl Literal {
     pub fn of(dtype: DType, x: f64) -> Self {
         match dtype {
             DType::F32 | DType::Bf16 => Self::Float(x),
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "integers here are small and whole"
-            )]
+            #[allow(clippy::cast_possible_truncation, reason = "integers here are small and whole")]
             DType::I32 | DType::I16 | DType::I8 => Self::Int(x as i64),
             DType::Bool => Self::Bool(x != 0.0),
         }

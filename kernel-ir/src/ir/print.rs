@@ -8,13 +8,7 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel @{} grid [", self.name)?;
         for (i, g) in self.grid.iter().enumerate() {
-            write!(
-                f,
-                "{}{:?} {}",
-                if i == 0 { "" } else { ", " },
-                g.semantics,
-                g.extent
-            )?;
+            write!(f, "{}{:?} {}", if i == 0 { "" } else { ", " }, g.semantics, g.extent)?;
         }
         writeln!(f, "] {{")?;
         for d in &self.demands {
@@ -41,8 +35,7 @@ impl fmt::Display for Values<'_> {
 
 impl Kernel {
     fn name_of(&self, v: Value) -> String {
-        self.param(v)
-            .map_or_else(|| format!("%{}", v.0), |p| format!("%{}", p.name))
+        self.param(v).map_or_else(|| format!("%{}", v.0), |p| format!("%{}", p.name))
     }
 
     fn write_param(&self, f: &mut fmt::Formatter<'_>, p: &Param) -> fmt::Result {
@@ -123,30 +116,13 @@ impl Kernel {
             OpKind::LoadScalar { base, offsets } => {
                 write!(line, "load_scalar {}", self.place(*base, offsets))
             }
-            OpKind::Store {
-                base,
-                offsets,
-                value,
-            } => {
+            OpKind::Store { base, offsets, value } => {
                 write!(line, "store {}, %{}", self.place(*base, offsets), value.0)
             }
-            OpKind::StoreScalar {
-                base,
-                offsets,
-                value,
-            } => {
-                write!(
-                    line,
-                    "store_scalar {}, %{}",
-                    self.place(*base, offsets),
-                    value.0
-                )
+            OpKind::StoreScalar { base, offsets, value } => {
+                write!(line, "store_scalar {}, %{}", self.place(*base, offsets), value.0)
             }
-            OpKind::Slice {
-                base,
-                offsets,
-                sizes,
-            } => {
+            OpKind::Slice { base, offsets, sizes } => {
                 let sizes: Vec<_> = sizes
                     .iter()
                     .map(|s| match s {
@@ -154,27 +130,13 @@ impl Kernel {
                         Size::Value(v) => format!("%{}", v.0),
                     })
                     .collect();
-                write!(
-                    line,
-                    "slice {} size [{}]",
-                    self.place(*base, offsets),
-                    sizes.join(", ")
-                )
+                write!(line, "slice {} size [{}]", self.place(*base, offsets), sizes.join(", "))
             }
             OpKind::Squeeze { base, axes } => {
                 write!(line, "squeeze {} axes {axes:?}", self.name_of(*base))
             }
-            OpKind::Dot {
-                lhs,
-                rhs,
-                dims,
-                precision,
-            } => {
-                write!(
-                    line,
-                    "dot %{} axis {}, %{} axis {} ({precision:?})",
-                    lhs.0, dims.lhs, rhs.0, dims.rhs
-                )
+            OpKind::Dot { lhs, rhs, dims, precision } => {
+                write!(line, "dot %{} axis {}, %{} axis {} ({precision:?})", lhs.0, dims.lhs, rhs.0, dims.rhs)
             }
             OpKind::Reduce { op, x, axis } => write!(line, "reduce {op:?} %{} axis {axis}", x.0),
             OpKind::Iota { axis } => write!(line, "iota axis {axis}"),
@@ -188,12 +150,7 @@ impl Kernel {
             other => {
                 let name = format!("{other:?}");
                 let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
-                write!(
-                    line,
-                    "{} {}",
-                    name.to_lowercase(),
-                    Values(&other.operands())
-                )
+                write!(line, "{} {}", name.to_lowercase(), Values(&other.operands()))
             }
         }
     }

@@ -21,14 +21,7 @@ pub enum DType {
 
 impl DType {
     /// Every element type, for tables.
-    pub const ALL: [Self; 6] = [
-        Self::F32,
-        Self::Bf16,
-        Self::I32,
-        Self::I16,
-        Self::I8,
-        Self::Bool,
-    ];
+    pub const ALL: [Self; 6] = [Self::F32, Self::Bf16, Self::I32, Self::I16, Self::I8, Self::Bool];
 
     /// Width of one element in bits, as it lies in memory (a [`DType::Bool`] takes 32).
     pub const fn bits(self) -> usize {
@@ -211,10 +204,7 @@ pub enum Type {
 impl Type {
     /// A tile type.
     pub fn tile(dtype: DType, shape: impl Into<Vec<usize>>) -> Self {
-        Self::Tile(TileType {
-            dtype,
-            shape: shape.into(),
-        })
+        Self::Tile(TileType { dtype, shape: shape.into() })
     }
 
     /// Element type; `None` for semaphores.

@@ -1,0 +1,56 @@
+//! What `#[tpu_kernel]` expands to. Public because expansions name it; usable by hand.
+
+use std::panic::Location;
+
+pub use super::compare::{Compare, Eq, Ord};
+pub use super::control::{Carried, Carry, Init, State, carried, for_range};
+pub use super::launch::{Grid, Param};
+pub use super::refs::{AddSet, DivSet, HostStore, MulSet, Set, SubSet};
+use crate::diag::Report;
+use crate::ir::Kernel;
+
+/// The place that names this call.
+#[track_caller]
+pub const fn here() -> &'static Location<'static> {
+    Location::caller()
+}
+
+/// The condition of a plain `if`, which is decided while the kernel is recorded.
+#[diagnostic::on_unimplemented(
+    message = "`if` decides while the kernel is recorded, but this condition is known only on the TPU",
+    label = "a `{Self}`",
+    note = "for effects use `when(cond, || ...)`; to choose between tiles use `select(mask, a, b)`"
+)]
+pub trait HostBool {
+    #[doc(hidden)]
+    fn get(self) -> bool;
+}
+impl HostBool for bool {
+    fn get(self) -> bool {
+        self
+    }
+}
+impl HostBool for &bool {
+    fn get(self) -> bool {
+        *self
+    }
+}
+
+/// What `if cond` becomes, so that a traced `cond` is explained.
+pub fn host_bool<B: HostBool>(b: B) -> bool {
+    b.get()
+}
+
+/// Records what `f` does as a kernel, and verifies it.
+///
+/// # Errors
+/// Everything that is wrong with the kernel, in one report.
+pub fn record<const G: usize>(
+    name: &'static str,
+    grid: Grid<G>,
+    at: &'static Location<'static>,
+    f: impl FnOnce(),
+) -> Result<Kernel, Report> {
+    let (axes, demands) = grid.into_axes();
+    crate::record::record(name, axes, demands, at, f)
+}
