@@ -6,6 +6,7 @@ extern crate self as kernel_ir;
 pub mod diag;
 pub mod dsl;
 pub mod ir;
+pub mod mosaic;
 mod record;
 
 pub use dsl::{k, prelude};
