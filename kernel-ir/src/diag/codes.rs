@@ -1,4 +1,8 @@
 //! The table of codes: each with the title and the explanation that `kernels-cli explain` prints.
+//!
+//! The hundreds say which stage found it: `K00` the shape of the IR itself, `K01` recording, `K02` the verifier's
+//! data flow, `K03` the launch and the machine, `K04` the CPU executor, `K05` the TPU compiler, `K06` writing and
+//! reading Mosaic modules. A code keeps its meaning for ever. Explanations are Markdown, one file a code, in `codes/`.
 
 /// What a code means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,12 +11,58 @@ pub struct CodeDoc {
     pub code: &'static str,
     /// One phrase.
     pub title: &'static str,
-    /// A paragraph: why it is an error, an example, and what to do.
+    /// Markdown: why it is an error, an example, and what to do.
     pub text: &'static str,
 }
 
-/// Every code, sorted.
-pub const ALL: &[CodeDoc] = &[];
+macro_rules! table {
+    ($($code:literal $title:literal)*) => {
+        /// Every code, sorted.
+        pub const ALL: &[CodeDoc] = &[$(CodeDoc {
+            code: $code,
+            title: $title,
+            text: include_str!(concat!("codes/", $code, ".md")),
+        }),*];
+    };
+}
+
+table! {
+    "K0001" "the kernel's operations do not hang together"
+    "K0002" "an operation does not fit its operands"
+    "K0003" "a parameter does not fit its array or window"
+    "K0101" "a value is used outside the region that made it"
+    "K0102" "a tile is taken with the wrong rank"
+    "K0103" "shapes do not broadcast"
+    "K0104" "there is no such axis"
+    "K0105" "a dot contracts axes of unequal length"
+    "K0106" "a dot takes two matrices"
+    "K0107" "a carried value changes its type in a loop"
+    "K0108" "too many indices"
+    "K0109" "a slice is out of bounds"
+    "K0110" "a stored tile does not fit the window"
+    "K0111" "a copy between windows of different shapes"
+    "K0112" "a slice of dynamic size outside a copy"
+    "K0113" "a reshape changes the number of elements"
+    "K0114" "a token belongs to another launch"
+    "K0115" "tiles that are joined or chosen between do not match"
+    "K0201" "an output is never written"
+    "K0202" "scratch is read before it is written"
+    "K0203" "a started copy is never waited for"
+    "K0204" "a wait for a copy that was not started"
+    "K0205" "a window is touched while a copy into it is under way"
+    "K0206" "a parameter is never used"
+    "K0301" "a block does not fit its array"
+    "K0302" "a block does not fit the (8, 128) tiles"
+    "K0303" "steps of a parallel axis write the same block"
+    "K0304" "an output block is left and visited again"
+    "K0305" "a kernel needs more VMEM than there is"
+    "K0306" "a block map has the wrong number of indices"
+    "K0307" "a block index is out of bounds"
+    "K0308" "a dynamic index is not known to be aligned"
+    "K0309" "the machine has no such operation on this type"
+    "K0310" "a copy cuts the last axis within a tile"
+    "K0311" "a kernel needs more SMEM than there is"
+}
 
 /// The documentation of a code.
 pub fn explain(code: &str) -> Option<&'static CodeDoc> {

@@ -4,7 +4,9 @@
 //! source, one primary label says where. Every diagnostic has a stable code that [`codes`] explains.
 
 pub mod codes;
+mod json;
 mod render;
+mod source;
 
 use std::fmt;
 use std::panic::Location;
@@ -122,9 +124,15 @@ impl Report {
         Self { diagnostics }
     }
 
+    /// The findings that are errors.
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        let all = self.diagnostics.iter();
+        all.filter(|d| d.severity == Severity::Error)
+    }
+
     /// True when some finding is an error.
     pub fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|d| d.severity == Severity::Error)
+        self.errors().next().is_some()
     }
 
     /// True when nothing was found.
