@@ -6,11 +6,7 @@ use kernel_ir::diag::{Diagnostic, Report, SourceLoc, Style};
 const KERNEL: &str = "kernel-ir/tests/verify_render/kernel.rs";
 
 fn at(file: &str, line: u32, column: u32) -> SourceLoc {
-    SourceLoc {
-        file: file.into(),
-        line,
-        column,
-    }
+    SourceLoc { file: file.into(), line, column }
 }
 
 fn never_written() -> Diagnostic {
@@ -83,10 +79,7 @@ fn a_tab_and_wide_characters_keep_the_underline_in_place() {
 
 #[test]
 fn labels_in_two_files_make_two_snippets() {
-    let d = contracts().at(
-        at("kernel-ir/tests/verify_render.rs", 6, 1),
-        "launched here",
-    );
+    let d = contracts().at(at("kernel-ir/tests/verify_render.rs", 6, 1), "launched here");
     assert_snapshot!(d, @r#"
     error[K0105]: `dot` contracts 128 with 256
      --> kernel-ir/tests/verify_render/kernel.rs:4:32

@@ -3,9 +3,7 @@
 use std::fmt;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{
-    Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
-};
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use super::source::Sources;
 use super::{Diagnostic, Label, Report, Severity};
@@ -106,11 +104,7 @@ impl Diagnostic {
             };
             if let Some(token) = sources.token(&l.loc) {
                 let a = kind.span(token);
-                annotations.push(if l.text.is_empty() {
-                    a
-                } else {
-                    a.label(&l.text)
-                });
+                annotations.push(if l.text.is_empty() { a } else { a.label(&l.text) });
             }
         }
         annotations
@@ -121,9 +115,7 @@ fn bare(label: &Label) -> Vec<Element<'_>> {
     let loc = &label.loc;
     let mut origin = Origin::path(&*loc.file);
     if loc.line > 0 {
-        origin = origin
-            .line(loc.line as usize)
-            .char_column(loc.column as usize);
+        origin = origin.line(loc.line as usize).char_column(loc.column as usize);
     }
     let mut elements = vec![origin.into()];
     if !label.text.is_empty() {

@@ -12,8 +12,8 @@ const LARGEST: u64 = 8 << 20;
 
 /// Operators of Rust of more than one character, longest first.
 const OPERATORS: [&str; 24] = [
-    "..=", "...", "<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "==", "!=", "<=",
-    ">=", "&&", "||", "<<", ">>", "->", "=>", "::", "..",
+    "..=", "...", "<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "==", "!=", "<=", ">=", "&&",
+    "||", "<<", ">>", "->", "=>", "::", "..",
 ];
 
 /// Texts of the files that labels point at, read once each.
@@ -48,10 +48,7 @@ fn read(file: &Path) -> Option<String> {
     if !file.extension().is_some_and(|e| e == "rs" || e == "py") {
         return None;
     }
-    let bases = [
-        std::env::current_dir().ok(),
-        std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from),
-    ];
+    let bases = [std::env::current_dir().ok(), std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from)];
     let ancestors = bases.iter().flatten().flat_map(|b| b.ancestors());
     let found = ancestors.map(|a| a.join(file)).find(|p| is_small_file(p))?;
     std::fs::read_to_string(found).ok()
