@@ -116,6 +116,7 @@ macro_rules! tuples {
             fn values(&self) -> Vec<Value> {
                 vec![$(self.$i.value),*]
             }
+            #[allow(clippy::unused_unit, reason = "nothing to carry is a case too")]
             fn of(&self, _v: &[Value]) -> Self::Vars {
                 ($((self.$i.of)(_v[$i]),)*)
             }

@@ -37,12 +37,25 @@ elem! {
 
 /// An element type that has arithmetic.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no arithmetic on the TPU")]
-pub trait Num: Elem {}
-impl Num for f32 {}
-impl Num for bf16 {}
-impl Num for i32 {}
-impl Num for i16 {}
-impl Num for i8 {}
+pub trait Num: Elem {
+    /// The host number `0`.
+    const ZERO: Self;
+}
+impl Num for f32 {
+    const ZERO: Self = 0.0;
+}
+impl Num for bf16 {
+    const ZERO: Self = Self::ZERO;
+}
+impl Num for i32 {
+    const ZERO: Self = 0;
+}
+impl Num for i16 {
+    const ZERO: Self = 0;
+}
+impl Num for i8 {
+    const ZERO: Self = 0;
+}
 
 /// A floating-point element type.
 #[diagnostic::on_unimplemented(

@@ -197,16 +197,14 @@ macro_rules! host {
     )* };
 }
 host!(f32, i32, usize, bool, Dim, DotSide, Precision, DType);
-impl<H: Copy, const N: usize, const G: usize> Param<G> for [H; N] {
-    type Spec = Self;
-    fn bind(spec: Self, _: &'static str, _: At) -> Self {
-        spec
-    }
-}
-impl<H: Copy, const G: usize> Param<G> for &'static [H] {
-    type Spec = Self;
-    fn bind(spec: Self, _: &'static str, _: At) -> Self {
-        spec
+/// A host value of any type, known while recording: `tile: Host<Tile>` is launched as `tile: Tile { .. }`.
+#[derive(Clone, Copy, Debug)]
+pub struct Host<H>(pub H);
+
+impl<H, const G: usize> Param<G> for Host<H> {
+    type Spec = H;
+    fn bind(spec: H, _: &'static str, _: At) -> Self {
+        Self(spec)
     }
 }
 

@@ -1,0 +1,58 @@
+//! `matmul(x[m, k], y[k, n]) -> [m, n]`: a grid over output blocks and a K loop into an `f32` accumulator.
+
+use kernel_ir::prelude::*;
+
+/// Block sizes: rows of `x`, contraction, columns of `y`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tile {
+    /// Rows of an output block.
+    pub bm: usize,
+    /// Contraction per grid step.
+    pub bk: usize,
+    /// Columns of an output block.
+    pub bn: usize,
+}
+
+/// `acc` is kept while the grid's last axis walks over K; the last step of a `k` that `bk` does not divide reads beyond
+/// both arrays, so both operands are masked there.
+#[tpu_kernel]
+fn matmul<T: Mxu<Acc = f32>>(x: In<T>, y: In<T>, o: Out<T>, acc: Scratch<f32>, k: Dim, exact: bool) {
+    let (step, last) = (program_id(2), num_programs(2) - 1);
+    when(step == 0, || acc[..] = 0.0);
+    if exact {
+        acc[..] += dot(x[..], y[..]);
+    } else {
+        let [bm, bk] = x.shape();
+        let [_, bn] = y.shape();
+        when(step < last, || acc[..] += dot(x[..], y[..]));
+        when(step == last, || {
+            let left = k.get() - step * bk;
+            let x = select(iota([bm, bk], 1) < left, x[..], T::ZERO);
+            let y = select(iota([bk, bn], 0) < left, y[..], T::ZERO);
+            acc[..] += dot(x, y);
+        });
+    }
+    when(step == last, || o[..] = acc[..].to());
+}
+
+/// Records `matmul` for element type `T`; M, N and K are symbolic.
+///
+/// With `exact`, the module demands that `bk` divides K and carries no masks.
+///
+/// # Errors
+/// If the tile breaks a rule of the TPU, e.g. its VMEM budget.
+pub fn kernel<T: Mxu<Acc = f32>>(tile: Tile, exact: bool) -> Result<Kernel, Report> {
+    let Tile { bm, bk, bn } = tile;
+    let [m, k, n] = dims(["m", "k", "n"]);
+    let grid = grid([par(m.div_ceil(bm)), par(n.div_ceil(bn)), seq(k.div_ceil(bk))]);
+    matmul::<T, _> {
+        grid: if exact { grid.demand(k.multiple_of(bk)) } else { grid },
+        x: array([m, k]).block([bm, bk], |[i, _, k]| (i, k)),
+        y: array([k, n]).block([bk, bn], |[_, j, k]| (k, j)),
+        o: array([m, n]).block([bm, bn], |[i, j, _]| (i, j)),
+        acc: vmem([bm, bn]),
+        k,
+        exact,
+    }
+    .build()
+}
