@@ -2,6 +2,8 @@
 
 use kernel_ir::prelude::*;
 
+use crate::edge_copy::keep;
+
 /// Block sizes: rows of `x`, contraction, columns of `y`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tile {
@@ -27,8 +29,8 @@ fn matmul<T: Mxu<Acc = f32>>(x: In<T>, y: In<T>, o: Out<T>, acc: Scratch<f32>, k
         when(step < last, || acc[..] += dot(x[..], y[..]));
         when(step == last, || {
             let left = k.get() - step * bk;
-            let x = select(iota([bm, bk], 1) < left, x[..], T::ZERO);
-            let y = select(iota([bk, bn], 0) < left, y[..], T::ZERO);
+            let x = keep(iota([bm, bk], 1) < left, x[..]);
+            let y = keep(iota([bk, bn], 0) < left, y[..]);
             acc[..] += dot(x, y);
         });
     }

@@ -16,7 +16,8 @@
 
 use kernel_ir::prelude::*;
 
-use crate::walk::{PACKED, Sizes, Walk, Weights, field};
+use crate::edge_copy::{PACKED, keep};
+use crate::walk::{Sizes, Walk, Weights, field};
 
 /// How one group of `rhs` lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +63,8 @@ fn ragged_dot<T: Mxu<Acc = f32>>(
 
     when((j == 0) & (i == 0), || {
         walk.begin();
-        for slot in 0..slots {
-            walk.fetch(&w, slot.into());
+        for slot in range(0, slots) {
+            walk.fetch(&w, slot);
         }
         w.clear_unfetched();
     });
@@ -99,7 +100,7 @@ fn visit<T: Mxu<Acc = f32>>(lhs: &In<T>, out: &Out<T>, w: &Weights<T>, slot: Idx
     let product = |at: Idx, count: usize| {
         let at = multiple_of(at.min(bm - count), PACKED);
         let x = lhs[(ds(at, count), ..)];
-        let x = select(iota([count, bk], 1) < w.sizes.k.get(), x, T::ZERO);
+        let x = keep(iota([count, bk], 1) < w.sizes.k.get(), x);
         let y = dot_at(x, DotSide::Plain, w.slots[slot], w.side(), Precision::Highest);
         let row = at + iota([count, bn], 0);
         let old = out[(ds(at, count), ..)].to::<f32>();

@@ -2,6 +2,7 @@
 
 use kernel_ir::prelude::*;
 
+use crate::edge_copy::{EdgeCopy, LANES, PACKED, SUBLANES, keep, round_up};
 use crate::ragged_dot::{RhsLayout, Tile};
 
 /// The symbolic dims.
@@ -136,10 +137,6 @@ pub(crate) struct Weights<'a, T> {
     pub(crate) layout: RhsLayout,
 }
 
-/// Rows and lanes that one hardware tile of HBM holds, whatever the element type: arrays are padded to whole ones.
-const SUBLANES: usize = 8;
-const LANES: usize = 128;
-
 impl<T: Elem> Weights<'_, T> {
     /// How the weights lie in a slot, for the product.
     pub(crate) fn side(&self) -> DotSide {
@@ -149,25 +146,29 @@ impl<T: Elem> Weights<'_, T> {
         }
     }
 
-    /// The copy of column tile `tile` of `group` to `slot`: what there is of it, rounded up to whole hardware tiles.
-    fn copy(&self, group: Idx, tile: Idx, slot: Idx) -> Copy {
-        let Tile { bn, .. } = self.tile;
-        let start = tile * bn;
+    /// The copy of column tile `tile` of `group` to `slot`: what there is of it.
+    fn copy(&self, group: Idx, tile: Idx, slot: Idx) -> EdgeCopy<impl Fn(Idx, usize) -> Copy + '_> {
+        let Tile { bn, bk, .. } = self.tile;
+        let (start, k) = (tile * bn, self.sizes.k.get());
         let columns = (self.sizes.n.get() - start).min(bn);
-        let up = |x: Idx, to: usize| multiple_of(x.div_ceil(to) * to, to);
-        let k = self.sizes.k.get();
-        match self.layout {
-            RhsLayout::Gnk => {
-                let (rows, lanes) = (up(columns, SUBLANES), up(k, LANES));
-                let from = self.rhs.at((group, ds(start, rows), ds(0, lanes)));
-                copy(from, self.slots.at((slot, ds(0, rows), ds(0, lanes))), self.landed.slot(slot))
-            }
-            RhsLayout::Gkn => {
-                let (rows, lanes) = (up(k, SUBLANES), up(columns, LANES));
-                let from = self.rhs.at((group, ds(0, rows), ds(start, lanes)));
-                copy(from, self.slots.at((slot, ds(0, rows), ds(0, lanes))), self.landed.slot(slot))
-            }
-        }
+        let (rows, full) = match self.layout {
+            RhsLayout::Gnk => (columns, bn),
+            RhsLayout::Gkn => (k, bk),
+        };
+        let piece = move |offset: Idx, rows: usize| {
+            let (from, lanes) = match self.layout {
+                RhsLayout::Gnk => {
+                    let (first, lanes) = (multiple_of(start + offset, SUBLANES), round_up(k, LANES));
+                    (self.rhs.at((group, ds(first, rows), ds(0, lanes))), lanes)
+                }
+                RhsLayout::Gkn => {
+                    let lanes = round_up(columns, LANES);
+                    (self.rhs.at((group, ds(offset, rows), ds(start, lanes))), lanes)
+                }
+            };
+            copy(from, self.slots.at((slot, ds(offset, rows), ds(0, lanes))), self.landed.slot(slot))
+        };
+        EdgeCopy { rows, full, piece }
     }
 
     /// Starts the copy.
@@ -187,12 +188,12 @@ impl<T: Num> Weights<'_, T> {
             RhsLayout::Gnk => when(k % LANES != 0, || {
                 let at = multiple_of(k / LANES * LANES, LANES);
                 let inside = at + iota([bn, LANES], 1) < k;
-                w[(slot, .., ds(at, LANES))] = select(inside, w[(slot, .., ds(at, LANES))], T::ZERO);
+                w[(slot, .., ds(at, LANES))] = keep(inside, w[(slot, .., ds(at, LANES))]);
             }),
             RhsLayout::Gkn => when(k % PACKED != 0, || {
                 let at = multiple_of(k / PACKED * PACKED, PACKED);
                 let inside = at + iota([PACKED, bn], 0) < k;
-                w[(slot, ds(at, PACKED), ..)] = select(inside, w[(slot, ds(at, PACKED), ..)], T::ZERO);
+                w[(slot, ds(at, PACKED), ..)] = keep(inside, w[(slot, ds(at, PACKED), ..)]);
             }),
         }
     }
@@ -220,6 +221,3 @@ impl<T: Num> Weights<'_, T> {
         }
     }
 }
-
-/// Rows of a register of the most packed type that is multiplied: dynamic row offsets are multiples of it.
-pub(crate) const PACKED: usize = 16;

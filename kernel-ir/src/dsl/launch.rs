@@ -64,6 +64,11 @@ impl Dim {
         self.compare(DimCompare::Le, n)
     }
 
+    /// Demands `self >= n`.
+    pub fn at_least(self, n: usize) -> Demand {
+        self.compare(DimCompare::Ge, n)
+    }
+
     /// Demands `self == n`.
     pub fn exactly(self, n: usize) -> Demand {
         self.compare(DimCompare::Eq, n)
