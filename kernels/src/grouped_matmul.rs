@@ -28,7 +28,7 @@ pub struct Tile {
 /// # Errors
 /// If the tile breaks a rule of the TPU, e.g. its VMEM budget.
 pub fn gmm<T: Mxu<Acc = f32>>(tile: ragged_dot::Tile, transpose_rhs: bool) -> Result<Kernel, Report> {
-    ragged_dot::kernel::<T>(tile, if transpose_rhs { RhsLayout::Gnk } else { RhsLayout::Gkn })
+    ragged_dot::kernel::<T>(tile, if transpose_rhs { RhsLayout::Gnk } else { RhsLayout::Gkn }, &[])
 }
 
 /// The fields of `state`, which outlive a grid step.

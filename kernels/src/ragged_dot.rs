@@ -14,6 +14,7 @@
 //! A visit of a group multiplies the rows of the row tile that belong to it, rounded out to 16 rows and up to the nearest
 //! of [`Tile::rows`]; rows of neighbours are multiplied too, and not stored.
 
+use kernel_ir::ir::Demand;
 use kernel_ir::prelude::*;
 
 use crate::edge_copy::{PACKED, keep};
@@ -135,20 +136,22 @@ fn clear_rows<T: Num>(out: &Out<T>, lo: Idx, bm: usize) {
     }
 }
 
-/// Records `ragged_dot` for element type `T`; M, K, N and G are symbolic, and K is at most `tile.bk`.
+/// Records `ragged_dot` for element type `T`; M, K, N and G are symbolic, and K is at most `tile.bk`. Further `demands` say
+/// which calls the tile is meant for.
 ///
 /// # Errors
 /// If the tile breaks a rule of the TPU, e.g. its VMEM budget.
-pub fn kernel<T: Mxu<Acc = f32>>(tile: Tile, layout: RhsLayout) -> Result<Kernel, Report> {
+pub fn kernel<T: Mxu<Acc = f32>>(tile: Tile, layout: RhsLayout, demands: &[Demand]) -> Result<Kernel, Report> {
     let Tile { bm, bn, bk, slots, .. } = tile;
     let [m, k, n, g] = dims(["m", "k", "n", "g"]);
     let (rhs, slot) = match layout {
         RhsLayout::Gnk => (hbm([g, n, k]), [slots, bn, bk]),
         RhsLayout::Gkn => (hbm([g, k, n]), [slots, bk, bn]),
     };
+    // Both axes carry the walk.
+    let axes = grid([seq(n.div_ceil(bn)), seq(m.div_ceil(bm))]).demand(k.at_most(bk));
     ragged_dot::<T, _> {
-        // Both axes carry the walk.
-        grid: grid([seq(n.div_ceil(bn)), seq(m.div_ceil(bm))]).demand(k.at_most(bk)),
+        grid: demands.iter().cloned().fold(axes, Grid::demand),
         group_sizes: prefetch(g),
         lhs: array([m, k]).block([bm, bk], |[_, i]| (i, 0)),
         rhs,
