@@ -24,10 +24,7 @@ def experts_forward(self, hidden_states, top_k_index, top_k_weights):
         return out + getattr(self, f"{name}_bias")[expert] * local if self.has_bias else out
 
     rows = hidden_states[order // top_k]
-    if self.has_gate:
-        rows = self._apply_gate(linear(rows, "gate_up_proj"))
-    else:
-        rows = self.act_fn(linear(rows, "up_proj"))
+    rows = self._apply_gate(linear(rows, "gate_up_proj")) if self.has_gate else self.act_fn(linear(rows, "up_proj"))
     rows = linear(rows, "down_proj")
     if getattr(self, "has_post_expert_norm", False):
         rows = self.post_expert_norm(rows)

@@ -46,10 +46,15 @@ def xla(name, first, second, group_sizes):
         lhs_ragged_dimensions=[0],
         rhs_group_dimensions=[] if name == "tgmm" else [0],
     )
-    out = jax.lax.ragged_dot_general(first, second, group_sizes, numbers, precision=_precision(first))
+
+    @jax.custom_batching.sequential_vmap  # JAX's own rule wants every argument to have the batch
+    def product(first, second, group_sizes):
+        return jax.lax.ragged_dot_general(first, second, group_sizes, numbers, precision=_precision(first))
+
+    out = product(first, second, group_sizes).astype(first.dtype)
     if name == "tgmm":
-        return out.astype(first.dtype)
-    return jnp.where(jnp.arange(len(first))[:, None] < group_sizes.sum(), out, 0).astype(first.dtype)
+        return out
+    return jnp.where(jnp.arange(len(first))[:, None] < group_sizes.sum(), out, 0)
 
 
 def _rows(lhs, rhs, group_sizes, contract):
