@@ -4,6 +4,11 @@ mod edge_copy;
 pub mod flash_attention;
 pub mod grouped_matmul;
 pub mod matmul;
+#[cfg(feature = "emit")]
+pub mod package;
 pub mod ragged_dot;
 pub mod reference;
 mod walk;
+
+#[cfg(feature = "emit")]
+pub use package::{PackagedOp, packaged_op};
