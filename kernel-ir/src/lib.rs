@@ -3,6 +3,8 @@
 // The macros name this crate by its outside name, also in its own tests.
 extern crate self as kernel_ir;
 
+#[cfg(feature = "aot")]
+pub mod aot;
 pub mod diag;
 pub mod dsl;
 pub mod ir;

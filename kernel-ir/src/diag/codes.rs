@@ -2,7 +2,7 @@
 //!
 //! The hundreds say which stage found it: `K00` the shape of the IR itself, `K01` recording, `K02` the verifier's
 //! data flow, `K03` the launch and the machine, `K04` the CPU executor, `K05` the TPU compiler, `K06` writing and
-//! reading Mosaic modules. A code keeps its meaning for ever. Explanations are Markdown, one file a code, in `codes/`.
+//! reading Mosaic modules, `K07` calling published ones. A code keeps its meaning for ever. Explanations are Markdown, one file a code, in `codes/`.
 
 /// What a code means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,20 @@ table! {
     "K0309" "the machine has no such operation on this type"
     "K0310" "a copy cuts the last axis within a tile"
     "K0311" "a kernel needs more SMEM than there is"
+    "K0501" "the TPU compiler rejects the kernel"
+    "K0502" "the TPU compiler crashed"
+    "K0503" "libtpu is not found"
+    "K0504" "the TPU compiler takes too long"
+    "K0505" "the TPU compiler runs out of VMEM"
+    "K0506" "the TPU's matrix unit does not take the type"
+    "K0507" "the TPU compiler rejects a block's shape"
+    "K0508" "the TPU compiler cannot prove an alignment"
+    "K0509" "the TPU compiler's process cannot be started"
+    "K0701" "index.json breaks its contract"
+    "K0702" "an expression over dims has no value"
+    "K0703" "the arguments do not fit the operation"
+    "K0704" "no module serves the call"
+    "K0705" "a module is not the one that the index describes"
 }
 
 /// The documentation of a code.

@@ -27,7 +27,8 @@ pub use dot::{DotSide, dot, dot_at, dot_t, t_dot};
 pub use elem::{Elem, Float, Int, Mxu, Num};
 pub use index::{At, Place, Slice, ds};
 pub use launch::{
-    Array, Axis, BlockIndex, BlockSpec, Grid, Host, Param, Shape, Smem, Vmem, array, grid, par, seq, smem, vmem,
+    Array, Axis, BlockIndex, BlockSpec, Grid, Host, Param, Shape, Smem, Vmem, array, grid, par, seq, smem,
+    vmem,
 };
 pub use math::{maximum, minimum, multiple_of, num_programs, program_id, select};
 pub use refs::{In, Out, Prefetch, Scalars, Scratch, prefetch};

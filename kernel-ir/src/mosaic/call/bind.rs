@@ -22,10 +22,7 @@ pub struct TensorType {
 impl TensorType {
     /// An array type.
     pub fn new(dtype: impl Into<String>, shape: impl Into<Vec<i64>>) -> TensorType {
-        TensorType {
-            dtype: dtype.into(),
-            shape: shape.into(),
-        }
+        TensorType { dtype: dtype.into(), shape: shape.into() }
     }
 }
 
@@ -53,11 +50,7 @@ impl OpInterface {
     /// dtype, a rank, a fixed extent, a dim or variable that an earlier argument bound to something else.
     pub fn bind(&self, arguments: &[TensorType]) -> Result<Binding, CallError> {
         if arguments.len() != self.arguments.len() {
-            let names: Vec<&str> = self
-                .arguments
-                .iter()
-                .map(|argument| argument.name.as_str())
-                .collect();
+            let names: Vec<&str> = self.arguments.iter().map(|argument| argument.name.as_str()).collect();
             let problem = format!(
                 "{} arguments are given, but the operation takes {}: {}",
                 arguments.len(),
@@ -83,10 +76,7 @@ impl OpInterface {
     /// # Errors
     /// [`CallError::Expr`] if an extent has no value for the bound dims.
     pub fn result_types(&self, binding: &Binding) -> Result<Vec<TensorType>, CallError> {
-        self.results
-            .iter()
-            .map(|result| result.tensor_type(&binding.dtypes, &binding.dims))
-            .collect()
+        self.results.iter().map(|result| result.tensor_type(&binding.dtypes, &binding.dims)).collect()
     }
 }
 
@@ -95,11 +85,7 @@ impl ArgumentInterface {
     ///
     /// # Errors
     /// [`CallError::Expr`] if an extent has no value; [`CallError::Arguments`] if the dtype variable has none.
-    pub fn tensor_type(
-        &self,
-        dtypes: &Table<String>,
-        dims: &Dims,
-    ) -> Result<TensorType, CallError> {
+    pub fn tensor_type(&self, dtypes: &Table<String>, dims: &Dims) -> Result<TensorType, CallError> {
         let dtype = match dtypes.get(&self.dtype) {
             Some(bound) => bound.clone(),
             None if is_dtype_variable(&self.dtype) => {
@@ -110,15 +96,9 @@ impl ArgumentInterface {
             }
             None => self.dtype.clone(),
         };
-        let shape: Result<Vec<i64>, CallError> = self
-            .shape
-            .iter()
-            .map(|extent| evaluate(extent, dims))
-            .collect();
-        Ok(TensorType {
-            dtype,
-            shape: shape?,
-        })
+        let shape: Result<Vec<i64>, CallError> =
+            self.shape.iter().map(|extent| evaluate(extent, dims)).collect();
+        Ok(TensorType { dtype, shape: shape? })
     }
 
     /// The interface as people write it: `rhs: T[g, n, k]`.
@@ -136,16 +116,10 @@ struct Binder {
 }
 
 impl Binder {
-    fn dtype(
-        &mut self,
-        interface: &ArgumentInterface,
-        array: &TensorType,
-    ) -> Result<(), CallError> {
+    fn dtype(&mut self, interface: &ArgumentInterface, array: &TensorType) -> Result<(), CallError> {
         let (name, given) = (&interface.name, &array.dtype);
         if dtype_info(given).is_none() {
-            return Err(CallError::arguments(format!(
-                "`{name}` has dtype `{given}`, which no module takes"
-            )));
+            return Err(CallError::arguments(format!("`{name}` has dtype `{given}`, which no module takes")));
         }
         if !is_dtype_variable(&interface.dtype) {
             if interface.dtype != *given {
@@ -159,9 +133,7 @@ impl Binder {
         match self.binding.dtypes.get(&interface.dtype) {
             Some(bound) if bound != given => {
                 let first = self.blame(&interface.dtype);
-                Err(CallError::arguments(format!(
-                    "`{name}` must be {bound} as `{first}` is, not {given}"
-                )))
+                Err(CallError::arguments(format!("`{name}` must be {bound} as `{first}` is, not {given}")))
             }
             Some(_) => Ok(()),
             None => {
@@ -174,19 +146,12 @@ impl Binder {
 
     fn dims(&mut self, interface: &ArgumentInterface, array: &TensorType) -> Result<(), CallError> {
         if array.shape.len() != interface.shape.len() {
-            let problem = format!(
-                "`{}` is {array}, but must be `{}`",
-                interface.name,
-                interface.signature()
-            );
+            let problem = format!("`{}` is {array}, but must be `{}`", interface.name, interface.signature());
             return Err(CallError::arguments(problem));
         }
         for (axis, (extent, &given)) in interface.shape.iter().zip(&array.shape).enumerate() {
             if given < 0 {
-                let problem = format!(
-                    "axis {axis} of `{}` has a negative extent, {given}",
-                    interface.name
-                );
+                let problem = format!("axis {axis} of `{}` has a negative extent, {given}", interface.name);
                 return Err(CallError::arguments(problem));
             }
             let DimExpr::Dim(dim) = extent else { continue };

@@ -47,25 +47,20 @@ impl CallError {
     /// The error's stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            CallError::Index { .. } => "K0601",
-            CallError::Expr { .. } => "K0602",
-            CallError::Arguments { .. } => "K0603",
-            CallError::NoModule { .. } => "K0604",
-            CallError::Body { .. } => "K0605",
+            CallError::Index { .. } => "K0701",
+            CallError::Expr { .. } => "K0702",
+            CallError::Arguments { .. } => "K0703",
+            CallError::NoModule { .. } => "K0704",
+            CallError::Body { .. } => "K0705",
         }
     }
 
     pub(crate) fn index(at: impl Into<String>, problem: impl Into<String>) -> CallError {
-        CallError::Index {
-            at: at.into(),
-            problem: problem.into(),
-        }
+        CallError::Index { at: at.into(), problem: problem.into() }
     }
 
     pub(crate) fn arguments(problem: impl Into<String>) -> CallError {
-        CallError::Arguments {
-            problem: problem.into(),
-        }
+        CallError::Arguments { problem: problem.into() }
     }
 }
 
@@ -73,8 +68,5 @@ fn list(reasons: &[String]) -> String {
     if reasons.is_empty() {
         return " it has none".to_owned();
     }
-    reasons
-        .iter()
-        .map(|reason| format!("\n  {reason}"))
-        .collect()
+    reasons.iter().map(|reason| format!("\n  {reason}")).collect()
 }

@@ -23,10 +23,7 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 /// [`CallError::Expr`]: a dim without a value, a divisor that is not positive, a result that does not fit in 64 bits.
 pub fn evaluate(expr: &DimExpr, dims: &Dims) -> Result<i64, CallError> {
-    let fail = |problem: String| CallError::Expr {
-        expr: expr.to_string(),
-        problem,
-    };
+    let fail = |problem: String| CallError::Expr { expr: expr.to_string(), problem };
     if let Some(value) = expr.eval(dims) {
         return Ok(value);
     }
@@ -53,10 +50,8 @@ pub(super) fn refusal(demand: &Demand, dims: &Dims) -> Option<String> {
         (Ok(_), Ok(_)) => {
             let mut read = reads(&demand.left);
             read.append(&mut reads(&demand.right));
-            let values: Vec<String> = read
-                .iter()
-                .filter_map(|dim| Some(format!("{dim} = {}", dims.get(dim)?)))
-                .collect();
+            let values: Vec<String> =
+                read.iter().filter_map(|dim| Some(format!("{dim} = {}", dims.get(dim)?))).collect();
             Some(format!("it needs {demand}, but {}", values.join(", ")))
         }
         (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
@@ -92,19 +87,14 @@ fn from_json(json: &Value, depth: usize) -> Result<DimExpr, String> {
         Value::String(name) => Ok(DimExpr::dim(name)),
         Value::Array(parts) => {
             let [op, a, b] = parts.as_slice() else {
-                return Err(format!(
-                    "an operation is `[op, a, b]`, not {} parts",
-                    parts.len()
-                ));
+                return Err(format!("an operation is `[op, a, b]`, not {} parts", parts.len()));
             };
             let op = known(op.as_str(), op, &DimOp::ALL, DimOp::word)?;
             // Not folded: what is written back must be what was read.
             let sides = (from_json(a, depth + 1)?, from_json(b, depth + 1)?);
             Ok(DimExpr::Op(op, sides.into()))
         }
-        _ => Err(format!(
-            "an expression is an integer, a dim or `[op, a, b]`, not `{json}`"
-        )),
+        _ => Err(format!("an expression is an integer, a dim or `[op, a, b]`, not `{json}`")),
     }
 }
 
@@ -115,13 +105,10 @@ fn known<T: Copy>(
     all: &[T],
     name: fn(T) -> &'static str,
 ) -> Result<T, String> {
-    all.iter()
-        .copied()
-        .find(|op| word == Some(name(*op)))
-        .ok_or_else(|| {
-            let all: Vec<&str> = all.iter().map(|op| name(*op)).collect();
-            format!("`{shown}` is not one of {}", all.join(" "))
-        })
+    all.iter().copied().find(|op| word == Some(name(*op))).ok_or_else(|| {
+        let all: Vec<&str> = all.iter().map(|op| name(*op)).collect();
+        format!("`{shown}` is not one of {}", all.join(" "))
+    })
 }
 
 impl Serialize for DimExpr {
@@ -145,12 +132,8 @@ impl Serialize for Demand {
 impl<'de> Deserialize<'de> for Demand {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (word, left, right) = <(String, DimExpr, DimExpr)>::deserialize(deserializer)?;
-        let compare = known(Some(&word), &word, &DimCompare::ALL, DimCompare::word)
-            .map_err(D::Error::custom)?;
-        Ok(Demand {
-            compare,
-            left,
-            right,
-        })
+        let compare =
+            known(Some(&word), &word, &DimCompare::ALL, DimCompare::word).map_err(D::Error::custom)?;
+        Ok(Demand { compare, left, right })
     }
 }

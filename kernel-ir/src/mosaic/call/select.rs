@@ -19,10 +19,7 @@ impl Index {
     pub fn op(&self, name: &str) -> Result<&OpInterface, CallError> {
         self.ops.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.ops.names().collect();
-            CallError::arguments(format!(
-                "there is no operation `{name}`; there is {}",
-                known.join(", ")
-            ))
+            CallError::arguments(format!("there is no operation `{name}`; there is {}", known.join(", ")))
         })
     }
 
@@ -37,15 +34,10 @@ impl Index {
         dims: &Dims,
         generation: Option<&str>,
     ) -> Result<&ModuleEntry, CallError> {
-        self.op(op)?
-            .select(dtypes, dims, generation)
-            .map_err(|error| match error {
-                CallError::NoModule { reasons, .. } => CallError::NoModule {
-                    op: op.to_owned(),
-                    reasons,
-                },
-                other => other,
-            })
+        self.op(op)?.select(dtypes, dims, generation).map_err(|error| match error {
+            CallError::NoModule { reasons, .. } => CallError::NoModule { op: op.to_owned(), reasons },
+            other => other,
+        })
     }
 }
 
@@ -67,21 +59,13 @@ impl OpInterface {
                 Some(reason) => reasons.push(format!("{}: {reason}", module.file)),
             }
         }
-        Err(CallError::NoModule {
-            op: "the operation".to_owned(),
-            reasons,
-        })
+        Err(CallError::NoModule { op: "the operation".to_owned(), reasons })
     }
 }
 
 impl ModuleEntry {
     /// Why this module does not serve a call with these dtypes and dims on this generation; `None` if it does.
-    pub fn refusal(
-        &self,
-        dtypes: &Table<String>,
-        dims: &Dims,
-        generation: Option<&str>,
-    ) -> Option<String> {
+    pub fn refusal(&self, dtypes: &Table<String>, dims: &Dims, generation: Option<&str>) -> Option<String> {
         for (variable, dtype) in self.dtypes.iter() {
             if dtypes.get(variable) != Some(dtype) {
                 let given = dtypes.get(variable).map_or("not given", String::as_str);
@@ -91,10 +75,7 @@ impl ModuleEntry {
         if let Some(generation) = generation
             && !self.generations.iter().any(|known| known == generation)
         {
-            return Some(format!(
-                "it compiles for {}, not for {generation}",
-                self.generations.join(", ")
-            ));
+            return Some(format!("it compiles for {}, not for {generation}", self.generations.join(", ")));
         }
         self.demands.iter().find_map(|demand| refusal(demand, dims))
     }
@@ -104,12 +85,7 @@ impl ModuleEntry {
     /// # Errors
     /// [`CallError::Body`]: another length or another SHA-256.
     pub fn check_body(&self, body: &[u8]) -> Result<(), CallError> {
-        let mismatch = |problem| {
-            Err(CallError::Body {
-                file: self.file.clone(),
-                problem,
-            })
-        };
+        let mismatch = |problem| Err(CallError::Body { file: self.file.clone(), problem });
         if body.len() as u64 != self.bytes {
             return mismatch(format!("it has {} bytes, not {}", body.len(), self.bytes));
         }
@@ -126,25 +102,16 @@ impl ModuleEntry {
     /// Those of [`ModuleEntry::check_body`].
     pub fn backend_config(&self, body: &[u8]) -> Result<String, CallError> {
         self.check_body(body)?;
-        Ok(backend_config(
-            body,
-            &self.custom_call_config,
-            &self.backend_config,
-        ))
+        Ok(backend_config(body, &self.custom_call_config, &self.backend_config))
     }
 }
 
 /// A backend config around any Mosaic body; `custom_call` and `beside` as in [`ModuleEntry`].
 pub fn backend_config(body: &[u8], custom_call: &Table<Value>, beside: &Table<Value>) -> String {
     let object = |first: String, rest: &Table<Value>| {
-        let rest = rest
-            .iter()
-            .map(|(name, value)| format!(",{}:{value}", Value::from(name)));
+        let rest = rest.iter().map(|(name, value)| format!(",{}:{value}", Value::from(name)));
         format!("{{{first}{}}}", rest.collect::<String>())
     };
-    let inner = object(
-        format!("\"body\":\"{}\"", STANDARD.encode(body)),
-        custom_call,
-    );
+    let inner = object(format!("\"body\":\"{}\"", STANDARD.encode(body)), custom_call);
     object(format!("\"custom_call_config\":{inner}"), beside)
 }

@@ -48,10 +48,7 @@ impl CustomCall {
         let arguments = types(&self.arguments)?;
         let results = types(&self.results)?;
         if results.is_empty() {
-            return Err(CallError::arguments(format!(
-                "`{}` has no result",
-                self.kernel
-            )));
+            return Err(CallError::arguments(format!("`{}` has no result", self.kernel)));
         }
         let mut constants = String::new();
         let (mut names, mut operands, mut ranks) = (Vec::new(), Vec::new(), Vec::new());
@@ -63,55 +60,34 @@ impl CustomCall {
                             "operand {i} is argument {index}, which is not there"
                         )));
                     };
-                    (
-                        format!("%arg{index}"),
-                        arguments[*index].clone(),
-                        array.shape.len(),
-                    )
+                    (format!("%arg{index}"), arguments[*index].clone(), array.shape.len())
                 }
-                CallOperand::Scalar(value) => (
-                    format!("%c{i}"),
-                    constant(&mut constants, i, &[], &value.to_string()),
-                    0,
-                ),
+                CallOperand::Scalar(value) => {
+                    (format!("%c{i}"), constant(&mut constants, i, &[], &value.to_string()), 0)
+                }
                 CallOperand::Vector(values) => {
                     let text = format!("{values:?}");
                     // An empty list has no element to take a type from: MLIR spells it `dense<>`.
                     let text = if values.is_empty() { "" } else { &text };
-                    (
-                        format!("%c{i}"),
-                        constant(&mut constants, i, &[values.len()], text),
-                        1,
-                    )
+                    (format!("%c{i}"), constant(&mut constants, i, &[values.len()], text), 1)
                 }
             };
             names.push(name);
             operands.push(of);
             ranks.push(rank);
         }
-        let parameters: Vec<String> = arguments
-            .iter()
-            .enumerate()
-            .map(|(i, argument)| format!("%arg{i}: {argument}"))
-            .collect();
+        let parameters: Vec<String> =
+            arguments.iter().enumerate().map(|(i, argument)| format!("%arg{i}: {argument}")).collect();
         let several = results.len() > 1;
         let returned: Vec<String> = match several {
             true => (0..results.len()).map(|i| format!("%r#{i}")).collect(),
             false => vec!["%r".to_owned()],
         };
-        let of_results = if several {
-            format!("({})", results.join(", "))
-        } else {
-            results.join("")
-        };
+        let of_results = if several { format!("({})", results.join(", ")) } else { results.join("") };
         let call = format!(
             "%r{} = stablehlo.custom_call @tpu_custom_call({}) {{api_version = 1 : i32, backend_config = {}, \
              kernel_name = {}, operand_layouts = {}, result_layouts = {}}} : ({}) -> {of_results}",
-            if several {
-                format!(":{}", results.len())
-            } else {
-                String::new()
-            },
+            if several { format!(":{}", results.len()) } else { String::new() },
             names.join(", "),
             quote(&self.backend_config),
             quote(&self.kernel),
@@ -121,7 +97,8 @@ impl CustomCall {
         );
         let results = results.join(", ");
         Ok(format!(
-            "module @{} {{\n  func.func public @main({}) -> ({results}) {{\n{constants}    {call}\n    return {} : {results}\n  }}\n}}\n",
+            "module @{} {{\n  func.func public @main({}) -> ({results}) {{\n{constants}    {call}\n    \
+             return {} : {results}\n  }}\n}}\n",
             quote(&self.kernel),
             parameters.join(", "),
             returned.join(", "),
@@ -136,42 +113,25 @@ impl OpInterface {
     ///
     /// # Errors
     /// [`CallError`]: a dim without a value or beyond 32 bits, a body that is not the module's.
-    pub fn stablehlo(
-        &self,
-        module: &ModuleEntry,
-        dims: &Dims,
-        body: &[u8],
-    ) -> Result<String, CallError> {
+    pub fn stablehlo(&self, module: &ModuleEntry, dims: &Dims, body: &[u8]) -> Result<String, CallError> {
         let array = |name: &str| {
-            let known = self
-                .arguments
-                .iter()
-                .position(|argument| argument.name == name);
-            known.ok_or_else(|| {
-                CallError::arguments(format!("the operation has no argument `{name}`"))
-            })
+            let known = self.arguments.iter().position(|argument| argument.name == name);
+            known.ok_or_else(|| CallError::arguments(format!("the operation has no argument `{name}`")))
         };
-        let arguments = self
-            .arguments
-            .iter()
-            .map(|argument| argument.tensor_type(&module.dtypes, dims));
+        let arguments = self.arguments.iter().map(|argument| argument.tensor_type(&module.dtypes, dims));
         let operands = module.operands.iter().map(|operand| {
             Ok(match operand {
                 Operand::Expr(expr) => CallOperand::Scalar(scalar(expr, dims)?),
                 Operand::Exprs(exprs) => CallOperand::Vector(
-                    exprs
-                        .iter()
-                        .map(|expr| scalar(expr, dims))
-                        .collect::<Result<_, _>>()?,
+                    exprs.iter().map(|expr| scalar(expr, dims)).collect::<Result<_, _>>()?,
                 ),
                 Operand::Argument(name) => CallOperand::Argument(array(name)?),
             })
         });
         let results = module.results.iter().map(|name| {
             let known = self.results.iter().find(|result| result.name == *name);
-            let known = known.ok_or_else(|| {
-                CallError::arguments(format!("the operation has no result `{name}`"))
-            })?;
+            let known =
+                known.ok_or_else(|| CallError::arguments(format!("the operation has no result `{name}`")))?;
             known.tensor_type(&module.dtypes, dims)
         });
         CustomCall {
@@ -199,17 +159,12 @@ fn types(arrays: &[TensorType]) -> Result<Vec<String>, CallError> {
 
 fn tensor(array: &TensorType) -> Result<String, CallError> {
     let Some(dtype) = dtype_info(&array.dtype) else {
-        return Err(CallError::arguments(format!(
-            "`{}` is not a dtype",
-            array.dtype
-        )));
+        return Err(CallError::arguments(format!("`{}` is not a dtype", array.dtype)));
     };
     let mut text = String::from("tensor<");
     for extent in &array.shape {
         if *extent < 0 {
-            return Err(CallError::arguments(format!(
-                "{array} has a negative extent"
-            )));
+            return Err(CallError::arguments(format!("{array} has a negative extent")));
         }
         let _infallible = write!(text, "{extent}x");
     }
@@ -220,10 +175,7 @@ fn tensor(array: &TensorType) -> Result<String, CallError> {
 fn constant(lines: &mut String, i: usize, shape: &[usize], value: &str) -> String {
     let shape: String = shape.iter().map(|extent| format!("{extent}x")).collect();
     let of = format!("tensor<{shape}i32>");
-    let _infallible = writeln!(
-        lines,
-        "    %c{i} = stablehlo.constant dense<{value}> : {of}"
-    );
+    let _infallible = writeln!(lines, "    %c{i} = stablehlo.constant dense<{value}> : {of}");
     of
 }
 
@@ -231,10 +183,7 @@ fn constant(lines: &mut String, i: usize, shape: &[usize], value: &str) -> Strin
 fn layouts(ranks: impl Iterator<Item = usize>) -> String {
     let layout = |rank: usize| match rank {
         0 => "dense<> : tensor<0xindex>".to_owned(),
-        _ => format!(
-            "dense<{:?}> : tensor<{rank}xindex>",
-            (0..rank).rev().collect::<Vec<_>>()
-        ),
+        _ => format!("dense<{:?}> : tensor<{rank}xindex>", (0..rank).rev().collect::<Vec<_>>()),
     };
     format!("[{}]", ranks.map(layout).collect::<Vec<_>>().join(", "))
 }

@@ -21,10 +21,7 @@ impl<V> Table<V> {
 
     /// The value named `name`.
     pub fn get(&self, name: &str) -> Option<&V> {
-        self.0
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value)
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
     /// Sets `name` to `value`, in place if it is there, else at the end.
