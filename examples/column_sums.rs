@@ -32,7 +32,7 @@ fn main() -> anyhow::Result<()> {
     }
     .build()?;
     println!("{kernel}");
-    let x = Array::from_f32([rows, cols], (0..rows * cols).map(|i| (i % cols) as f32).collect::<Vec<_>>());
+    let x = Array::new([rows, cols], (0..rows * cols).map(|i| (i % cols) as f32).collect::<Vec<_>>())?;
     let sums = kernel.run(&[("x", &x)])?["o"].to_f64();
     println!("column 7 sums to {}, expected {}", sums[7], 7 * rows);
     Ok(())

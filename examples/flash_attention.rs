@@ -11,9 +11,9 @@ fn main() -> anyhow::Result<()> {
     let kernel = flash_attention::kernel::<f32>(Tile { bq: 128, bk: 128 }, what)?;
 
     let wave = |n: usize, step: f32| (0..n).map(|i| (i as f32 * step).sin()).collect::<Vec<_>>();
-    let q = Array::from_f32([sizes.hq, sizes.s, sizes.d], wave(sizes.hq * sizes.s * sizes.d, 0.37));
-    let k = Array::from_f32([sizes.hkv, sizes.t, sizes.d], wave(sizes.hkv * sizes.t * sizes.d, 0.11));
-    let v = Array::from_f32([sizes.hkv, sizes.t, sizes.d], wave(sizes.hkv * sizes.t * sizes.d, 0.23));
+    let q = Array::new([sizes.hq, sizes.s, sizes.d], wave(sizes.hq * sizes.s * sizes.d, 0.37))?;
+    let k = Array::new([sizes.hkv, sizes.t, sizes.d], wave(sizes.hkv * sizes.t * sizes.d, 0.11))?;
+    let v = Array::new([sizes.hkv, sizes.t, sizes.d], wave(sizes.hkv * sizes.t * sizes.d, 0.23))?;
     let out = kernel.run(&[("q", &q), ("k", &k), ("v", &v)])?;
 
     let want = attention(&q.to_f64(), &k.to_f64(), &v.to_f64(), sizes, f64::from(what.scale), true);

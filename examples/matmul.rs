@@ -26,8 +26,8 @@ fn main() -> anyhow::Result<()> {
 
     // Any m and n, and any k that 256 divides, from one recording: here 300 x 512 x 200 and 1000 x 256 x 8.
     for [m, k, n] in [[300, 512, 200], [1000, 256, 8]] {
-        let x = Array::from_f32([m, k], vec![1.0; m * k]);
-        let y = Array::from_f32([k, n], vec![0.5; k * n]);
+        let x = Array::new([m, k], vec![1.0; m * k])?;
+        let y = Array::new([k, n], vec![0.5; k * n])?;
         let out = kernel.run(&[("x", &x), ("y", &y)])?;
         let largest = out["o"].to_f64().into_iter().fold(f64::MIN, f64::max);
         println!("[{m}, {k}] x [{k}, {n}]: largest element {largest}, expected {}", k as f64 / 2.0);

@@ -40,9 +40,9 @@ fn main() -> anyhow::Result<()> {
     for (name, k, n) in [("up", 2048, 768), ("down", 768, 2048)] {
         let tile = Tile { bm: 512, bn: n, bk: k, slots: 3, rows: &[128, 256, 384] };
         let kernel = ragged_dot::kernel::<bf16>(tile, RhsLayout::Gnk, &[])?;
-        let lhs = Array::from_bf16([m, k], noise(2, m * k));
-        let rhs = Array::from_bf16([EXPERTS, n, k], noise(3, EXPERTS * n * k));
-        let group_sizes = Array::from_i32([EXPERTS], sizes.clone());
+        let lhs = Array::new([m, k], noise(2, m * k))?;
+        let rhs = Array::new([EXPERTS, n, k], noise(3, EXPERTS * n * k))?;
+        let group_sizes = Array::new([EXPERTS], sizes.clone())?;
         let start = Instant::now();
         let out = kernel.run(&[("lhs", &lhs), ("rhs", &rhs), ("group_sizes", &group_sizes)])?;
         let seconds = start.elapsed().as_secs_f64();

@@ -16,9 +16,9 @@ fn main() -> Result<(), Report> {
         let (lhs, rhs) = (wave(m * k), wave(g * n * k));
         let narrow = |x: &[f32]| x.iter().map(|v| bf16::from_f32(*v)).collect::<Vec<_>>();
         let tile = Tile { bm: 512, bn: n.min(768), bk: k, slots: 3, rows: &[128, 256, 384] };
-        let f32s = [Array::from_f32([m, k], lhs.clone()), Array::from_f32([g, n, k], rhs.clone())];
-        let bf16s = [Array::from_bf16([m, k], narrow(&lhs)), Array::from_bf16([g, n, k], narrow(&rhs))];
-        let sizes = Array::from_i32([g], vec![i32::try_from(m / g).unwrap_or(0); g]);
+        let f32s = [Array::new([m, k], lhs.clone())?, Array::new([g, n, k], rhs.clone())?];
+        let bf16s = [Array::new([m, k], narrow(&lhs))?, Array::new([g, n, k], narrow(&rhs))?];
+        let sizes = Array::new([g], vec![i32::try_from(m / g).unwrap_or(0); g])?;
         for (dtype, kernel, [lhs, rhs]) in [
             ("float32", ragged_dot::kernel::<f32>(tile, RhsLayout::Gnk, &[])?, &f32s),
             ("bfloat16", ragged_dot::kernel::<bf16>(tile, RhsLayout::Gnk, &[])?, &bf16s),
