@@ -363,6 +363,17 @@ fn a_child_that_dies_is_told_with_its_last_words() {
 }
 
 #[test]
+fn a_child_that_ended_between_jobs_is_replaced() {
+    let compiled =
+        "echo '@tessera-aot {\"Compiled\":{\"code_bytes\":7,\"seconds\":0.5,\"version\":\"none\"}}'";
+    let (compiler, _folder) = scripted(&format!("{LOADED} {compiled}"), Duration::from_secs(60));
+    for _job in 0..2 {
+        assert_eq!(compiler.compile(&job(Generation::V4, String::new())).unwrap().code_bytes, 7);
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+#[test]
 fn a_child_that_is_no_worker_is_told() {
     let (compiler, _folder) = scripted("exit 3", Duration::from_secs(60));
     let (code, text) = code_and_text(compiler.compile(&job(Generation::V4, String::new())));

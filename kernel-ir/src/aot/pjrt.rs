@@ -119,7 +119,10 @@ impl Api {
     /// Loads the plugin at `path` and initialises it. This runs the library's own start-up code.
     pub(crate) fn load(path: &Path) -> Result<Api, String> {
         // SAFETY: running libtpu's initialisers is what the caller asks for, in a process made for it.
-        let library = unsafe { Library::new(path) }.map_err(|error| error.to_string())?;
+        let library = unsafe { Library::new(path) }.map_err(|error| {
+            // The dynamic loader's words are in the source; the error itself only says that it failed.
+            std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
+        })?;
         // SAFETY: every PJRT plugin exports this symbol with this signature.
         let get = unsafe { library.get::<unsafe extern "C" fn() -> *const ApiTable>(b"GetPjrtApi\0") };
         let get = get.map_err(|error| format!("it is not a PJRT plugin: {error}"))?;
