@@ -1,2 +1,5 @@
 //! Entry point of `kernels-cli`.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    hub_cli::run()
+}

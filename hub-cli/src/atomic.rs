@@ -1,0 +1,49 @@
+//! Files that appear whole or not at all: temporary file, fsync, rename, fsync of the folder.
+
+use std::io::Write;
+use std::path::Path;
+
+use fs_err as fs;
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// Writes `bytes` to `path`, replacing what is there. `path`'s folder must exist.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
+    file.write_all(bytes).map_err(|e| Error::io(path, e))?;
+    place(file, path)?;
+    sync_folder(folder)
+}
+
+/// Moves a finished temporary file to `path` on the same file system. The name is durable once the
+/// folder is synced.
+pub(crate) fn place(file: NamedTempFile, path: &Path) -> Result<()> {
+    file.as_file().sync_all().map_err(|e| Error::io(path, e))?;
+    widen(file.as_file(), path)?;
+    file.persist(path).map_err(|e| Error::io(path, e.error))?;
+    Ok(())
+}
+
+/// Makes the entries of `folder` durable.
+pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
+    #[cfg(unix)]
+    fs::File::open(folder).and_then(|f| f.sync_all()).map_err(|e| Error::io(folder, e))?;
+    Ok(())
+}
+
+/// Makes `folder` and what is above it.
+pub(crate) fn make_folder(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))
+}
+
+/// Temporary files are private to their maker; finished ones get the ordinary mode.
+fn widen(file: &std::fs::File, path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(|e| Error::io(path, e))?;
+    }
+    Ok(())
+}

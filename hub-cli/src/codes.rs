@@ -1,0 +1,171 @@
+//! The table of error codes of this crate: what each one means, and what to do about it.
+//!
+//! Numbers never change their meaning. `H01` names, paths and arguments; `H02` the network and the
+//! protocol; `H03` integrity; `H04` packages; `H05` the embedded hub.
+
+/// The documentation of one error code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct CodeDoc {
+    /// The code, such as `H0301`.
+    pub code: &'static str,
+    /// What went wrong, in one line.
+    pub title: &'static str,
+    /// Why it is an error and how to get past it.
+    pub explanation: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident $code:literal $title:literal $explanation:literal;)*) => {
+        /// The codes, by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code {
+            $(#[doc = concat!($code, ": ", $title)] $name,)*
+        }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &[Code] = &[$(Code::$name),*];
+
+            /// What this code means.
+            pub fn doc(self) -> &'static CodeDoc {
+                match self {
+                    $(Code::$name => &CodeDoc { code: $code, title: $title, explanation: $explanation },)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    RepoId "H0101" "this is not a repository id"
+        "A repository is named OWNER/NAME. Each half holds letters, digits, `-`, `_` and `.`, does not start or end with `-` or `.`, \
+         and does not contain `--` or `..`; the name does not end in `.git`; together they are at most 96 characters.";
+    Revision "H0102" "this is not a revision"
+        "A revision is a version (`v1`, or `--version 1`), a branch or tag name, or a commit of 40 hexadecimal digits. Branch names follow \
+         git's rules: no spaces, no `..`, none of `~ ^ : ? * [ \\`, no leading or trailing `/`.";
+    Path "H0103" "this path may not be used in a repository"
+        "Paths in a repository are relative and use `/`. Empty segments, `.`, `..`, `.git`, backslashes, control characters and drive \
+         letters are refused, so that no repository can write outside its own folder. A hub that lists such a path is broken or hostile: \
+         nothing was written.";
+    Endpoint "H0104" "this is not the address of a hub"
+        "HF_ENDPOINT must be an http or https URL with a host, such as https://huggingface.co or http://127.0.0.1:8000.";
+    Token "H0105" "the access token cannot be used"
+        "A token is one line of visible ASCII characters. It is read from HF_TOKEN, else from the file HF_TOKEN_PATH, else from \
+         $HF_HOME/token.";
+    TokenOverHttp "H0106" "the access token would travel unencrypted"
+        "The hub's address is plain http and not this machine, so anyone on the way could read your token. Use https, or pass \
+         --allow-http-token if the network is yours.";
+    UnknownCode "H0107" "there is no such error code"
+        "`kernels-cli explain` without a code lists them all.";
+    Arguments "H0108" "the arguments contradict each other"
+        "A version can be given once: as `--version 1`, as `--revision REV`, or in the name as OWNER/NAME@v1.";
+    Io "H0109" "a file could not be read or written"
+        "The operating system refused it; the message names the file and its reason. Check the path, its permissions and the free space.";
+
+    Unreachable "H0201" "the hub cannot be reached"
+        "The connection failed or timed out, also after retries. Check HF_ENDPOINT and the network. With HF_HUB_OFFLINE=1 only the local \
+         cache is used.";
+    RepoNotFound "H0202" "the repository does not exist"
+        "The hub does not have this repository, or hides it from you: private repositories look missing without a token that may read them.";
+    RevisionNotFound "H0203" "the version or revision does not exist"
+        "Versions are branches named v1, v2, ... `kernels-cli versions OWNER/NAME` lists those that exist.";
+    NotAllowed "H0204" "the hub refuses access"
+        "The token is missing, wrong, or not allowed to do this. Set HF_TOKEN to one that has write access to the owner's repositories.";
+    Status "H0205" "the hub answered with an error"
+        "The message holds the hub's status and words. Errors of the server (5xx) and rate limits (429) were retried first.";
+    Protocol "H0206" "the answer is not what the protocol says"
+        "The hub answered with something else than the JSON, header or listing that this request returns. HF_ENDPOINT may point at a web page, \
+         a proxy or an incompatible server.";
+    TooLarge "H0207" "the answer is larger than allowed"
+        "The hub sent more than it announced, or more than a listing or a package may hold. The download was stopped and discarded.";
+    Redirect "H0208" "the hub redirects to a place that is not trusted"
+        "Redirects must lead to an http or https address, never from https to http, and at most five in a row. The token is never sent to \
+         another host than the hub's.";
+    Moved "H0209" "somebody else published at the same time"
+        "The branch has a newer commit than the one this upload was compared with. Nothing was written: run the command again.";
+    FileNotFound "H0210" "the repository has no such file"
+        "The file is not part of this revision.";
+    Offline "H0211" "offline, and not in the cache"
+        "HF_HUB_OFFLINE is set, so only the local cache is used, and it does not hold this revision whole. Run `kernels-cli get` once with \
+         network access, or unset HF_HUB_OFFLINE.";
+    CreationGated "H0212" "the hub does not let you create kernel repositories"
+        "huggingface.co gives this right on request: ask for it in the settings of your user or organization. Until then publish to your \
+         own hub, started with `kernels-cli serve`.";
+
+    Size "H0301" "a file has another size than announced"
+        "The hub lists a size for every file, and what arrived is shorter or longer: a broken connection, a proxy that stored an error page, \
+         or tampering. The file was discarded.";
+    Content "H0302" "a file's content does not match its id"
+        "Every file is hashed while it arrives (git's SHA-1, or SHA-256 for large files) and compared with the id that the hub listed. They \
+         differ, so the file was discarded.";
+    ObjectId "H0303" "this is not an object id"
+        "Commits, files and ETags are named by 40 or 64 hexadecimal digits. Anything else could name a file outside the cache, and is refused.";
+    Digest "H0304" "the package does not match its digest"
+        "metadata.json holds the SHA-256 of every file of its variant. A file is missing, is not listed, or differs: the package was changed \
+         after it was built. Build it again, or ask its publisher.";
+    Module "H0305" "a module does not match index.json"
+        "index.json holds size and SHA-256 of every compiled module. One is missing or differs. Build the package again.";
+    Identity "H0306" "the package is not the one that was asked for"
+        "The version inside metadata.json must be the version of the branch, and all variants must agree on name and version.";
+    CacheDamaged "H0307" "a file in the cache is damaged"
+        "A cached file no longer matches the id in its name. Online, `kernels-cli get` fetches it again; offline it is an error.";
+    Contradiction "H0308" "the hub contradicts its own listing"
+        "The commit or ETag of the answer is not the one that the hub listed for the file. A proxy may serve stale content.";
+    Listing "H0309" "the list of files is not consistent"
+        "A path is listed twice, or is a file and a folder at once, or differs from another only by case. Nothing was written.";
+
+    BuildToml "H0401" "build.toml is not valid"
+        "The file follows kernel-builder's edition 5 with one table of ours, [tessera]. Unknown keys are errors, so that a typo is not \
+         silently ignored.";
+    Name "H0402" "this name cannot be used for a kernel"
+        "A kernel's name is lower-case letters, digits and `-`, starts with a letter and does not end with `-`. Its id in metadata.json is \
+         `_NAME_BACKEND_HASH`: Python registers the module under it, so an id such as `json` would replace a module of the standard library.";
+    UnknownOp "H0403" "there is no such op"
+        "[tessera] ops names operations of the `kernels` crate.";
+    Metadata "H0404" "metadata.json is not valid"
+        "Every variant has a metadata.json that the Python package `kernels` must accept.";
+    Index "H0405" "index.json is not valid"
+        "index.json lists a package's ops and their compiled modules; see the package chapter of the architecture document.";
+    PythonRules "H0406" "a Python file breaks the rules of kernel packages"
+        "A package is imported under a generated name, so its files import each other only relatively (`from . import x`), and \
+         `__init__.py` states its public names in one literal `__all__`.";
+    File "H0407" "this file may not be part of a package"
+        "Bytecode (`*.pyc`, `__pycache__`), symbolic links, devices and very large files are refused: they would be executed or uploaded \
+         without anybody having read them.";
+    Version "H0408" "the package has another version"
+        "The version in build.toml decides. Change it there and build again, or publish under that version.";
+    NoVariant "H0409" "there is no such build variant"
+        "A package keeps one folder for each variant in build/: torch-tpu, torch-cpu, torch-universal. `kernels-cli build` makes them.";
+    Kernel "H0410" "the kernel does not compile"
+        "Recording, checking or compiling the kernel failed; the report below names the line.";
+    Tpu "H0411" "the TPU compiler refuses a module"
+        "libtpu did not accept the module for a TPU generation that it is meant for.";
+    NoModule "H0412" "no module of this op serves these dims"
+        "Each module states dtypes and demands on dims, and none of this op's modules fits the call.";
+
+    NoCompiler "H0413" "this program was built without the kernel compiler"
+        "`kernels-cli` was built without its default feature `emit`, so it fetches, publishes and serves packages, and cannot build them. \
+         Install it with default features, which needs MLIR 22.";
+
+    Root "H0501" "the hub's folder cannot be used"
+        "`--root` must be a folder that this user can write, empty or made by `kernels-cli serve`.";
+    RootInUse "H0502" "another hub is using this folder"
+        "One folder is served by one process. Stop the other one, or choose another --root.";
+    Bind "H0503" "the address cannot be listened on"
+        "Another program uses the port, or the address is not of this machine. Port 0 lets the system choose a free one.";
+    OpenWrites "H0504" "a hub that others can reach needs a token for writes"
+        "Pass --token-file: the file is made with a new token if it does not exist. Without one only 127.0.0.1 may be served.";
+    Stored "H0505" "the hub's own data are damaged"
+        "A stored commit, listing or file cannot be read back as it was written. Restore the folder from a backup.";
+    BadRequest "H0506" "the request is not valid"
+        "The body, a path or a name in the request breaks the protocol; the message says which.";
+    Exists "H0507" "this already exists"
+        "The repository, branch or tag exists.";
+    Unsupported "H0508" "the embedded hub does not offer this"
+        "It serves kernel repositories: branches, tags, commits and files. Pull requests, LFS and Xet are not part of it.";
+}
+
+/// What `code` (such as `H0301`, in any case) means, or `None` if this crate has no such code.
+pub fn explain(code: &str) -> Option<&'static CodeDoc> {
+    Code::ALL.iter().map(|c| c.doc()).find(|doc| doc.code.eq_ignore_ascii_case(code))
+}

@@ -1,0 +1,43 @@
+//! One file a command: it takes plain values, does its work, and reports through [`Output`].
+
+mod build;
+mod completions;
+mod explain;
+mod get;
+mod publish;
+mod serve;
+mod versions;
+
+use crate::cli::{Cli, Command, Global};
+use crate::error::Result;
+use crate::output::Output;
+use crate::settings::{Environment, HubFlags, HubSettings};
+
+/// Runs the command of `cli`.
+pub(crate) fn run(cli: Cli, environment: &Environment, output: &Output) -> Result<()> {
+    let hub = || hub_settings(&cli.global, environment, output);
+    match cli.command {
+        Command::Build(args) => build::run(&args, output),
+        Command::Publish(args) => publish::run(&args, &hub()?, output),
+        Command::Get(args) => get::run(&args, &hub()?, output),
+        Command::Versions(args) => versions::run(&args, &hub()?, output),
+        Command::Serve(args) => serve::run(args, output),
+        Command::Explain(args) => explain::run(&args, output),
+        Command::Completions(args) => completions::run(&args, output),
+    }
+}
+
+fn hub_settings(global: &Global, environment: &Environment, output: &Output) -> Result<HubSettings> {
+    let flags = HubFlags {
+        endpoint: global.endpoint.clone(),
+        cache_dir: global.cache_dir.clone(),
+        offline: global.offline,
+        allow_http_token: global.allow_http_token,
+    };
+    let settings = HubSettings::resolve(&flags, environment)?;
+    if settings.token_withheld {
+        let hub = &settings.endpoint;
+        output.note(&format!("note: {hub} is plain http on another machine, so the token is not sent to it"));
+    }
+    Ok(settings)
+}

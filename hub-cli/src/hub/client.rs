@@ -1,0 +1,266 @@
+//! The read side of the Hub's protocol: versions, revisions, listings, files.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, LINK};
+use serde::Deserialize;
+
+use crate::error::{Code, Error, Result};
+
+use super::endpoint::{Endpoint, Token};
+use super::listing::{Listing, RemoteFile, TreeEntry};
+use super::oid::{CommitId, Oid};
+use super::repo::{RepoId, Revision, Version};
+use super::transport::{Answer, Patience, Transport};
+
+/// The most pages of one listing.
+const MAX_PAGES: usize = 100_000;
+
+/// A client of one hub; every answer is checked before it is believed.
+#[derive(Debug)]
+pub struct Client {
+    transport: Transport,
+}
+
+#[derive(Deserialize)]
+struct Refs {
+    branches: Vec<Ref>,
+    #[serde(default)]
+    tags: Vec<Ref>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ref {
+    name: String,
+    target_commit: CommitId,
+}
+
+/// The branches and tags of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// Branches with their newest commits.
+    pub branches: BTreeMap<String, CommitId>,
+    /// Tags with their commits.
+    pub tags: BTreeMap<String, CommitId>,
+}
+
+impl Heads {
+    /// The versions, oldest first.
+    pub fn versions(&self) -> BTreeMap<Version, &CommitId> {
+        self.branches
+            .iter()
+            .filter_map(|(name, commit)| Some((Version::from_branch(name)?, commit)))
+            .collect()
+    }
+}
+
+impl Client {
+    /// A client of the hub at `endpoint`.
+    ///
+    /// # Errors
+    /// `H0201` if the system's TLS or proxy settings allow no client.
+    pub fn new(endpoint: Endpoint, token: Option<Token>, patience: Patience) -> Result<Self> {
+        Ok(Self { transport: Transport::new(endpoint, token, patience)? })
+    }
+
+    /// The hub's address.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.transport.endpoint
+    }
+
+    /// The branches and tags of `repo`.
+    ///
+    /// # Errors
+    /// `H0202` if the hub does not have it; `H02xx` for what can go wrong on the way.
+    pub fn heads(&self, repo: &RepoId) -> Result<Heads> {
+        let url = self.api(repo, &["refs"]);
+        let (refs, _): (Refs, _) = self.transport.get_json(url, &repo.to_string())?;
+        let map = |refs: Vec<Ref>| refs.into_iter().map(|r| (r.name, r.target_commit)).collect();
+        Ok(Heads { branches: map(refs.branches), tags: map(refs.tags) })
+    }
+
+    /// The commit that `revision` means now.
+    ///
+    /// # Errors
+    /// `H0203` if it does not exist, naming the versions that do.
+    pub fn resolve(&self, repo: &RepoId, revision: &Revision) -> Result<CommitId> {
+        let name = match revision {
+            Revision::Commit(commit) => return Ok(commit.clone()),
+            Revision::Version(version) => version.branch(),
+            Revision::Branch(name) => name.clone(),
+        };
+        let heads = self.heads(repo)?;
+        let found = heads.branches.get(&name).or_else(|| heads.tags.get(&name));
+        found.cloned().ok_or_else(|| missing_revision(repo, revision, heads.versions().into_keys()))
+    }
+
+    /// The files of `commit`, by path.
+    ///
+    /// # Errors
+    /// `H0103`, `H0303`, `H0309` if the listing is hostile or broken.
+    pub fn files(&self, repo: &RepoId, commit: &CommitId) -> Result<Vec<RemoteFile>> {
+        let mut url = self.api(repo, &["tree", commit.as_str()]);
+        url.set_query(Some("recursive=true&expand=false"));
+        let what = format!("{repo} at {commit}");
+        let mut listing = Listing::default();
+        let mut next = Some(url);
+        for _ in 0..MAX_PAGES {
+            let Some(url) = next else { return listing.finish() };
+            let (page, headers): (Vec<TreeEntry>, _) = self.transport.get_json(url.clone(), &what)?;
+            next = if page.is_empty() { None } else { self.next_page(&url, &headers)? };
+            for entry in page {
+                listing.take(entry)?;
+            }
+        }
+        Err(Error::new(Code::TooLarge, format!("the listing of {what} does not end")))
+    }
+
+    /// The address of the page after `url`, from its `Link` header.
+    fn next_page(&self, url: &Url, headers: &HeaderMap) -> Result<Option<Url>> {
+        let Some(link) = headers.get(LINK).and_then(|l| l.to_str().ok()).and_then(next_link) else {
+            return Ok(None);
+        };
+        let next = url.join(link).map_err(|_| {
+            Error::new(Code::Protocol, format!("the next page is at {link:?}, which is no address"))
+        })?;
+        if !self.endpoint().is_origin_of(&next) {
+            return Err(Error::new(
+                Code::Redirect,
+                format!("the next page of the listing is at {next}, on another host"),
+            ));
+        }
+        Ok(Some(next))
+    }
+
+    /// Downloads `file` into `into`, checking everything about it.
+    ///
+    /// # Errors
+    /// `H0301` (size), `H0302` (content), `H0308` (the hub contradicts its listing), `H0201` (the
+    /// connection broke).
+    pub fn download(
+        &self,
+        repo: &RepoId,
+        commit: &CommitId,
+        file: &RemoteFile,
+        into: &mut impl Write,
+    ) -> Result<()> {
+        let RemoteFile { path, oid, size } = file;
+        let fixed = ["kernels", repo.owner(), repo.name(), "resolve", commit.as_str()];
+        let url = self.endpoint().url(fixed.into_iter().chain(path.segments()));
+        let mut answer = self.transport.get(url, &format!("{path} in {repo}"))?;
+        check_headers(&answer, commit, file)?;
+
+        let mut hasher = oid.hasher(*size);
+        let mut received = 0;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let count = match answer.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(e) => {
+                    let message = format!("{path} broke off after {received} of {size} bytes: {e}");
+                    return Err(Error::new(Code::Unreachable, message).because(e));
+                }
+            };
+            received += count as u64;
+            if received > *size {
+                return Err(Error::new(
+                    Code::Size,
+                    format!("{path} is listed with {size} bytes, and the hub sends more"),
+                ));
+            }
+            hasher.update(&buffer[..count]);
+            into.write_all(&buffer[..count])
+                .map_err(|e| Error::new(Code::Io, format!("{path} cannot be written: {e}")).because(e))?;
+        }
+        if received != *size {
+            return Err(Error::new(
+                Code::Size,
+                format!("{path} is listed with {size} bytes, and {received} arrived"),
+            ));
+        }
+        let actual = hasher.finish();
+        if actual != *oid {
+            return Err(Error::new(
+                Code::Content,
+                format!("{path} is listed with the id {oid}, and what arrived has {actual}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The address of an endpoint of `repo`.
+    fn api(&self, repo: &RepoId, rest: &[&str]) -> Url {
+        let fixed = ["api", "kernels", repo.owner(), repo.name()];
+        self.endpoint().url(fixed.into_iter().chain(rest.iter().copied()))
+    }
+}
+
+/// Compares what the answer says about the file with what the listing said.
+fn check_headers(answer: &Answer, commit: &CommitId, file: &RemoteFile) -> Result<()> {
+    let RemoteFile { path, oid, size } = file;
+    if let Some(length) = answer.content_length().filter(|l| l != size) {
+        return Err(Error::new(
+            Code::Size,
+            format!("{path} is listed with {size} bytes, and announced with {length}"),
+        ));
+    }
+    // A store behind a redirect has ETags of its own.
+    if !answer.from_hub {
+        return Ok(());
+    }
+    if let Some(other) = answer.header("x-repo-commit").filter(|c| *c != commit.as_str()) {
+        return Err(Error::new(
+            Code::Contradiction,
+            format!("{path} was asked for at {commit}, and the hub answers for {other:?}"),
+        ));
+    }
+    if let Some(etag) = answer.header("x-linked-etag").or_else(|| answer.header("etag")) {
+        let etag = Oid::parse(etag.trim_start_matches("W/").trim_matches('"'))?;
+        if etag != *oid {
+            return Err(Error::new(
+                Code::Contradiction,
+                format!("{path} is listed with the id {oid}, and sent with the ETag {etag}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The error for a revision that does not exist, listing the versions that do.
+pub(crate) fn missing_revision(
+    repo: &RepoId,
+    revision: &Revision,
+    versions: impl Iterator<Item = Version>,
+) -> Error {
+    let versions: Vec<_> = versions.map(|v| v.to_string()).collect();
+    let noun = if matches!(revision, Revision::Version(_)) { "version" } else { "revision" };
+    let error = Error::new(Code::RevisionNotFound, format!("{repo} has no {noun} {revision}"));
+    error.help(match versions.as_slice() {
+        [] => "it has no versions yet".to_owned(),
+        some => format!("it has {}", some.join(", ")),
+    })
+}
+
+/// The target of `rel="next"` in a `Link` header.
+fn next_link(header: &str) -> Option<&str> {
+    header.split(',').find_map(|link| {
+        let (target, rest) = link.trim().strip_prefix('<')?.split_once('>')?;
+        rest.split(';').any(|p| matches!(p.trim(), "rel=\"next\"" | "rel=next")).then_some(target)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_link;
+
+    #[test]
+    fn the_next_page_is_found_among_links() {
+        assert_eq!(next_link("<http://h/a?cursor=1>; rel=\"next\""), Some("http://h/a?cursor=1"));
+        assert_eq!(next_link("<x>; rel=\"prev\", <y>; foo=1; rel=\"next\""), Some("y"));
+        assert_eq!(next_link("nonsense"), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Brings one revision of a kernel into the cache: list, download, check, and only then show it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::error::{Code, Error, Result};
+use crate::package::Variant;
+
+use super::cache::{Cache, hash_file};
+use super::client::{Client, missing_revision};
+use super::listing::RemoteFile;
+use super::oid::{CommitId, Oid};
+use super::path::RepoPath;
+use super::repo::{RepoId, Revision, Version};
+
+/// The most bytes of one revision.
+const MAX_TOTAL: u64 = 64 << 30;
+/// How often a file is asked for when the connection breaks in the middle of it.
+const ATTEMPTS: u32 = 3;
+
+/// What to fetch.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The repository.
+    pub repo: RepoId,
+    /// The state of it.
+    pub revision: Revision,
+    /// The variants, such as `torch-tpu`; everything in the revision if empty.
+    pub variants: Vec<String>,
+}
+
+/// A revision that lies in the cache, checked.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The repository.
+    pub repo: RepoId,
+    /// The commit that the revision meant.
+    pub commit: CommitId,
+    /// The folder with the files as the repository has them.
+    pub snapshot: PathBuf,
+    /// The variants, sorted by name, with their files in the cache.
+    pub variants: Vec<Variant>,
+    /// Contents that came over the network, and their bytes; files with equal contents count once.
+    pub downloaded: (usize, u64),
+    /// Contents that the cache had already.
+    pub reused: usize,
+}
+
+/// Is told how a download goes.
+pub trait Progress {
+    /// So many bytes will be downloaded.
+    fn start(&mut self, bytes: u64);
+    /// So many bytes more have arrived.
+    fn advance(&mut self, bytes: u64);
+}
+
+/// A progress that nobody watches.
+#[derive(Clone, Copy, Debug)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn start(&mut self, _: u64) {}
+    fn advance(&mut self, _: u64) {}
+}
+
+/// Fetches `wanted` from `client`'s hub into `cache`.
+///
+/// # Errors
+/// `H02xx` for the network and what does not exist, `H03xx` for what arrived and is not what was
+/// announced. Nothing of a revision that fails is left in the cache's snapshots.
+pub fn fetch(
+    client: &Client,
+    cache: &Cache,
+    wanted: &Wanted,
+    progress: &mut dyn Progress,
+) -> Result<Fetched> {
+    let repo = &wanted.repo;
+    let commit = client.resolve(repo, &wanted.revision)?;
+    let files = select(client.files(repo, &commit)?, wanted)?;
+
+    let cached = cache.lock(repo)?;
+    let contents = distinct_contents(&files)?;
+    let missing: Vec<_> = contents.iter().filter(|file| !cached.has(file)).collect();
+    let bytes = missing.iter().map(|file| file.size).sum();
+    progress.start(bytes);
+    for file in &missing {
+        cached.store(&file.oid, |into| {
+            let mut attempt = 1;
+            loop {
+                let result = client.download(repo, &commit, file, into);
+                match result {
+                    Err(e) if e.code() == Code::Unreachable && attempt < ATTEMPTS => attempt += 1,
+                    other => return other,
+                }
+                restart(into)?;
+            }
+        })?;
+        progress.advance(file.size);
+    }
+
+    let variants = Variant::check_all(files.iter().map(|file| (file.path.clone(), cached.blob(&file.oid))))?;
+    check_identity(wanted, &variants)?;
+    let snapshot = cached.link(&commit, &files)?;
+    match &wanted.revision {
+        Revision::Version(version) => cached.write_ref(&version.branch(), &commit)?,
+        Revision::Branch(name) => cached.write_ref(name, &commit)?,
+        Revision::Commit(_) => {}
+    }
+    let downloaded = (missing.len(), bytes);
+    Ok(Fetched {
+        repo: repo.clone(),
+        commit,
+        snapshot,
+        variants,
+        downloaded,
+        reused: files.len() - missing.len(),
+    })
+}
+
+/// Opens `wanted` from `cache` alone, checking every byte again.
+///
+/// # Errors
+/// `H0211` if it is not there, `H0307` if it is damaged.
+pub fn open_cached(cache: &Cache, wanted: &Wanted) -> Result<Fetched> {
+    let repo = &wanted.repo;
+    let commit = match &wanted.revision {
+        Revision::Commit(commit) => Some(commit.clone()),
+        Revision::Version(version) => cache.read_ref(repo, &version.branch()),
+        Revision::Branch(name) => cache.read_ref(repo, name),
+    };
+    let commit = commit.ok_or_else(|| {
+        let versions = cache.ref_names(repo);
+        let known = versions.iter().filter_map(|name| Version::from_branch(name));
+        let absent = missing_revision(repo, &wanted.revision, known);
+        let help = absent.help_text().unwrap_or_default().replace("it has ", "the cache has ");
+        Error::new(Code::Offline, format!("{repo} {} is not in the cache", wanted.revision)).help(help)
+    })?;
+    let (snapshot, files) = cache.snapshot(repo, &commit)?;
+    for (path, blob) in &files {
+        check_blob(path, blob)?;
+    }
+    let only_wanted = |path: &RepoPath| wanted.variants.is_empty() || in_variants(path, &wanted.variants);
+    let reused = files.len();
+    let variants = Variant::check_all(files.into_iter().filter(|(path, _)| only_wanted(path)))?;
+    require(&wanted.variants, &variants, Code::Offline)?;
+    check_identity(wanted, &variants)?;
+    Ok(Fetched { repo: repo.clone(), commit, snapshot, variants, downloaded: (0, 0), reused })
+}
+
+/// One file for each content: variants share most of theirs.
+fn distinct_contents(files: &[RemoteFile]) -> Result<Vec<&RemoteFile>> {
+    let mut contents: BTreeMap<&Oid, &RemoteFile> = BTreeMap::new();
+    for file in files {
+        let first = contents.entry(&file.oid).or_insert(file);
+        if first.size != file.size {
+            let message = format!("{} and {} have the same id and different sizes", first.path, file.path);
+            return Err(Error::new(Code::Listing, message));
+        }
+    }
+    Ok(contents.into_values().collect())
+}
+
+/// A blob's name is the id of its content.
+fn check_blob(path: &RepoPath, blob: &std::path::Path) -> Result<()> {
+    let Some(oid) = blob.file_name().and_then(|name| Oid::parse(name.to_str()?).ok()) else { return Ok(()) };
+    if hash_file(blob, &oid)?.1 != oid {
+        return Err(Error::new(
+            Code::CacheDamaged,
+            format!("{path} in the cache is damaged: {}", blob.display()),
+        )
+        .help("unset HF_HUB_OFFLINE and run `kernels-cli get` again"));
+    }
+    Ok(())
+}
+
+/// The files to download: those of the wanted variants, or all; never Python bytecode.
+fn select(files: Vec<RemoteFile>, wanted: &Wanted) -> Result<Vec<RemoteFile>> {
+    let mut files: Vec<_> = files.into_iter().filter(|file| !file.path.is_bytecode()).collect();
+    let names: BTreeSet<_> =
+        files.iter().filter_map(|file| Some(crate::package::split_variant(&file.path)?.0)).collect();
+    if names.is_empty() {
+        let message =
+            format!("{} at {} holds no build variant: it is not a kernel", wanted.repo, wanted.revision);
+        return Err(Error::new(Code::NoVariant, message));
+    }
+    for variant in &wanted.variants {
+        if !names.contains(variant) {
+            let known: Vec<_> = names.iter().map(String::as_str).collect();
+            return Err(Error::new(
+                Code::NoVariant,
+                format!("{} at {} has no variant {variant:?}", wanted.repo, wanted.revision),
+            )
+            .help(format!("it has {}", known.join(", "))));
+        }
+    }
+    if !wanted.variants.is_empty() {
+        files.retain(|file| in_variants(&file.path, &wanted.variants));
+    }
+    let total: u64 = files.iter().map(|file| file.size).sum();
+    if total > MAX_TOTAL {
+        return Err(Error::new(
+            Code::TooLarge,
+            format!("{} at {} has {total} bytes", wanted.repo, wanted.revision),
+        )
+        .help("choose one variant with --variant"));
+    }
+    Ok(files)
+}
+
+fn in_variants(path: &RepoPath, variants: &[String]) -> bool {
+    crate::package::split_variant(path).is_some_and(|(name, _)| variants.contains(&name))
+}
+
+fn require(names: &[String], variants: &[Variant], code: Code) -> Result<()> {
+    for name in names {
+        if !variants.iter().any(|v| v.name == *name) {
+            return Err(Error::new(code, format!("the variant {name:?} is not in the cache")));
+        }
+    }
+    Ok(())
+}
+
+/// The version of a branch is the version that its packages state.
+fn check_identity(wanted: &Wanted, variants: &[Variant]) -> Result<()> {
+    let Revision::Version(version) = wanted.revision else { return Ok(()) };
+    match variants.iter().find(|v| v.metadata.version != version.0) {
+        None => Ok(()),
+        Some(variant) => {
+            let states = variant.metadata.version;
+            let message = format!("{} {version}: {} states version {states}", wanted.repo, variant.name);
+            Err(Error::new(Code::Identity, message))
+        }
+    }
+}
+
+fn restart(file: &mut tempfile::NamedTempFile) -> Result<()> {
+    use std::io::Seek;
+    let cleared = file.as_file().set_len(0).and_then(|()| file.as_file_mut().rewind());
+    cleared.map_err(|e| Error::io(file.path(), e))
+}

@@ -1,0 +1,23 @@
+//! A client of hubs: what is asked for, how it is fetched and checked, and where it is kept.
+
+mod cache;
+mod client;
+mod endpoint;
+mod fetch;
+mod listing;
+pub(crate) mod oid;
+pub(crate) mod path;
+mod publish;
+pub(crate) mod repo;
+mod transport;
+
+pub use cache::Cache;
+pub use client::{Client, Heads};
+pub use endpoint::{Endpoint, Token};
+pub use fetch::{Fetched, Progress, Silent, Wanted, fetch, open_cached};
+pub use listing::RemoteFile;
+pub use oid::{CommitId, Oid};
+pub use path::RepoPath;
+pub use publish::{Published, publish};
+pub use repo::{RepoId, Revision, Version, parse_spec};
+pub use transport::Patience;

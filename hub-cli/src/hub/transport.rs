@@ -1,0 +1,247 @@
+//! HTTP requests with the care that a hub needs: retries, time limits, size limits, redirects by hand.
+
+use std::io::Read;
+use std::time::Duration;
+
+use reqwest::blocking::{Client as Http, Response};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, USER_AGENT};
+use reqwest::{Method, StatusCode, Url, redirect};
+
+use crate::error::{Code, Error, Result};
+
+use super::endpoint::{Endpoint, Token, is_this_machine};
+
+/// The most redirects in a row.
+const MAX_REDIRECTS: usize = 5;
+/// The largest JSON answer in bytes; the Hub's pages hold a thousand entries.
+pub(crate) const MAX_JSON: u64 = 32 << 20;
+/// The largest part of an error page that is read for its message.
+const MAX_ERROR: u64 = 16 << 10;
+
+/// How patient a client is.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How often a request is made before it counts as failed.
+    pub attempts: u32,
+    /// The pause before the second attempt; it doubles from then on.
+    pub pause: Duration,
+    /// How long to wait for a connection.
+    pub connect: Duration,
+    /// How long to wait for the next bytes of an answer.
+    pub read: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            attempts: 4,
+            pause: Duration::from_millis(250),
+            connect: Duration::from_secs(10),
+            read: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Sends requests to one hub.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    http: Http,
+    pub(crate) endpoint: Endpoint,
+    token: Option<Token>,
+    patience: Patience,
+}
+
+/// An answer with a status of success.
+pub(crate) struct Answer {
+    response: Response,
+    /// Whether the hub itself answered, not a store that it redirected to.
+    pub(crate) from_hub: bool,
+}
+
+impl Transport {
+    pub(crate) fn new(endpoint: Endpoint, token: Option<Token>, patience: Patience) -> Result<Self> {
+        let agent = concat!("kernels-cli/", env!("CARGO_PKG_VERSION"));
+        let http = Http::builder()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(patience.connect)
+            // In the blocking client this limits each wait for bytes, not the whole answer.
+            .timeout(patience.read)
+            .default_headers(HeaderMap::from_iter([(
+                USER_AGENT,
+                agent.parse().expect("a version is visible ASCII"),
+            )]))
+            .build()
+            .map_err(|e| Error::new(Code::Unreachable, "no HTTP client can be made").because(e))?;
+        Ok(Self { http, endpoint, token, patience })
+    }
+
+    /// Makes a GET request and follows it to an answer of success.
+    ///
+    /// `what` names the thing that is asked for in messages, such as `acme/add-one`.
+    pub(crate) fn get(&self, url: Url, what: &str) -> Result<Answer> {
+        let mut pause = self.patience.pause;
+        let mut attempt = 1;
+        loop {
+            let (failure, wait) = match self.follow(url.clone()) {
+                Ok(answer) if answer.response.status().is_success() => return Ok(answer),
+                Ok(answer) => {
+                    let (status, wait) = (answer.response.status(), retry_after(answer.response.headers()));
+                    let failure = refused(answer.response, what);
+                    if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS {
+                        return Err(failure);
+                    }
+                    (failure, wait)
+                }
+                Err(failure) if failure.code() == Code::Unreachable => (failure, None),
+                Err(failure) => return Err(failure),
+            };
+            if attempt >= self.patience.attempts {
+                return Err(failure);
+            }
+            std::thread::sleep(wait.unwrap_or(pause));
+            pause *= 2;
+            attempt += 1;
+        }
+    }
+
+    /// GETs a JSON value of at most [`MAX_JSON`] bytes, with the answer's headers.
+    pub(crate) fn get_json<T: serde::de::DeserializeOwned>(
+        &self,
+        url: Url,
+        what: &str,
+    ) -> Result<(T, HeaderMap)> {
+        let answer = self.get(url.clone(), what)?;
+        let headers = answer.response.headers().clone();
+        let mut body = Vec::new();
+        let read = answer.response.take(MAX_JSON + 1).read_to_end(&mut body);
+        read.map_err(|e| {
+            Error::new(Code::Unreachable, format!("the answer about {what} broke off: {e}")).because(e)
+        })?;
+        if body.len() as u64 > MAX_JSON {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("the answer about {what} is larger than {MAX_JSON} bytes"),
+            ));
+        }
+        let value = serde_json::from_slice(&body).map_err(|e| {
+            Error::new(Code::Protocol, format!("the answer about {what} is not what the protocol says: {e}"))
+                .help(format!("is {} a hub? It answered {}", self.endpoint, excerpt(&body)))
+        })?;
+        Ok((value, headers))
+    }
+
+    /// Follows redirects; the token goes to the hub only, and nothing falls back from https to http.
+    fn follow(&self, mut url: Url) -> Result<Answer> {
+        for _ in 0..=MAX_REDIRECTS {
+            let from_hub = self.endpoint.is_origin_of(&url);
+            let mut request = self.http.request(Method::GET, url.clone());
+            if let Some(token) = self.token.as_ref().filter(|_| from_hub) {
+                request = request.bearer_auth(token.reveal());
+            }
+            let response = self.send(request, &url)?;
+            if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
+                return Ok(Answer { response, from_hub });
+            }
+            let refused = |why: &str| Error::new(Code::Redirect, format!("{url} redirects {why}"));
+            let location = response
+                .headers()
+                .get(LOCATION)
+                .and_then(|l| l.to_str().ok())
+                .ok_or_else(|| refused("to nowhere"))?;
+            let next = url.join(location).map_err(|_| refused("to what is not an address"))?;
+            let weaker = next.scheme() != "https"
+                && !(next.scheme() == "http" && (url.scheme() == "http" || is_this_machine(&next)));
+            if weaker {
+                return Err(refused(&format!("to {next}, which is not encrypted")));
+            }
+            url = next;
+        }
+        Err(Error::new(Code::Redirect, format!("{url} redirects more than {MAX_REDIRECTS} times")))
+    }
+
+    fn send(&self, request: reqwest::blocking::RequestBuilder, url: &Url) -> Result<Response> {
+        request.send().map_err(|e| {
+            let why = if e.is_timeout() { "no answer in time".to_owned() } else { innermost(&e) };
+            Error::new(
+                Code::Unreachable,
+                format!("{} cannot be reached: {why}", url.host_str().unwrap_or("the hub")),
+            )
+            .help(format!("is HF_ENDPOINT right? It is {}", self.endpoint))
+            .because(e)
+        })
+    }
+}
+
+impl Answer {
+    /// The answer's headers.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// A header's text, if it is there and is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name)?.to_str().ok()
+    }
+
+    /// The size that the answer announces.
+    pub(crate) fn content_length(&self) -> Option<u64> {
+        self.header("content-length")?.parse().ok()
+    }
+}
+
+impl Read for Answer {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.response.read(buffer)
+    }
+}
+
+/// The error for an answer that is not of success.
+fn refused(response: Response, what: &str) -> Error {
+    let status = response.status();
+    let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let (name, mut message) = (header("x-error-code"), header("x-error-message"));
+    let mut body = Vec::new();
+    // The body only adds words: without it the status says enough.
+    let _ = response.take(MAX_ERROR).read_to_end(&mut body);
+    if message.is_none() {
+        let json: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+        message = json.and_then(|v| Some(v.get("error")?.as_str()?.to_owned()));
+    }
+    let said = message.map(|m| format!(": {}", printable(&m))).unwrap_or_default();
+    let error = |code, text: String| Error::new(code, text);
+    match (status.as_u16(), name.as_deref()) {
+        (_, Some("RevisionNotFound")) => {
+            error(Code::RevisionNotFound, format!("the hub has no such revision of {what}"))
+        }
+        (_, Some("EntryNotFound")) => error(Code::FileNotFound, format!("the hub has no {what}")),
+        (_, Some("RepoNotFound")) => error(Code::RepoNotFound, format!("the hub has no repository {what}")),
+        (401 | 403, _) => error(Code::NotAllowed, format!("the hub refuses access to {what}{said}")),
+        (404, _) => error(Code::RepoNotFound, format!("the hub knows nothing of {what}{said}")),
+        _ => error(Code::Status, format!("the hub answered {status} about {what}{said}")),
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds.min(30)))
+}
+
+/// The last cause of an error, which is the one that says something.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// The start of a body, for a message.
+fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(60)]);
+    format!("{:?}", printable(&text))
+}
+
+/// Text of a stranger without control characters, which could rewrite the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().take(300).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
