@@ -4,9 +4,8 @@ mod dense;
 mod grouped;
 
 use kernel_ir::ir::{Demand, DimExpr};
-use kernel_ir::mosaic::call::{ArgumentInterface, ModuleEntry, OpInterface, Table};
+use kernel_ir::mosaic::call::{ArgumentInterface, OpInterface, Table};
 use kernel_ir::prelude::*;
-use sha2::{Digest as _, Sha256};
 
 use crate::ragged_dot::RhsLayout;
 
@@ -104,13 +103,7 @@ impl Builder {
         for (axis, n) in v.tile {
             tile.set(*axis, i64::try_from(*n).unwrap_or(i64::MAX));
         }
-        let mut entry = ModuleEntry {
-            file: file.clone(),
-            sha256: hex::encode(Sha256::digest(&module.bytecode)),
-            dtypes,
-            tile,
-            ..module.entry()
-        };
+        let mut entry = module.entry(&*file, dtypes, tile, &[]);
         entry.demands.extend(v.demands);
         self.op.interface.modules.push(entry);
         self.op.files.push((file, module.bytecode));
