@@ -10,5 +10,6 @@ pub mod dsl;
 pub mod ir;
 pub mod mosaic;
 mod record;
+pub mod verify;
 
 pub use dsl::{k, prelude};

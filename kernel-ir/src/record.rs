@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::diag::{Diagnostic, Report, SourceLoc};
+use crate::diag::{Diagnostic, SourceLoc};
 use crate::ir::{
     Block, DType, Demand, GridAxis, Kernel, Literal, Offset, Op, OpKind, Param, RefType, Span, Type, Value,
     ValueInfo,
@@ -55,14 +55,14 @@ impl Drop for Guard {
     }
 }
 
-/// Records what `f` does as a kernel. Does not verify it.
+/// Records what `f` does as a kernel, with what was found wrong on the way. Does not verify it.
 pub(crate) fn record(
     name: &'static str,
     grid: Vec<GridAxis>,
     demands: Vec<Demand>,
     at: At,
     f: impl FnOnce(),
-) -> Result<Kernel, Report> {
+) -> (Kernel, Vec<Diagnostic>) {
     let loc = SourceLoc::from(at);
     let recorder = Recorder {
         name,
@@ -87,12 +87,9 @@ pub(crate) fn record(
 }
 
 impl Recorder {
-    fn finish(mut self, grid: Vec<GridAxis>, demands: Vec<Demand>) -> Result<Kernel, Report> {
-        if !self.diagnostics.is_empty() {
-            return Err(Report::new(self.diagnostics));
-        }
+    fn finish(mut self, grid: Vec<GridAxis>, demands: Vec<Demand>) -> (Kernel, Vec<Diagnostic>) {
         let (_, body) = self.open.pop().expect("the body's region is open until here");
-        Ok(Kernel {
+        let kernel = Kernel {
             name: self.name.to_owned(),
             span: Span(0),
             grid,
@@ -101,7 +98,8 @@ impl Recorder {
             demands,
             values: self.values,
             spans: self.spans,
-        })
+        };
+        (kernel, self.diagnostics)
     }
 
     /// The span of a source place.

@@ -8,6 +8,7 @@ pub use super::launch::{Grid, Param};
 pub use super::refs::{AddSet, DivSet, HostStore, MulSet, Set, SubSet};
 use crate::diag::Report;
 use crate::ir::Kernel;
+use crate::verify;
 
 /// The place that names this call.
 #[track_caller]
@@ -52,5 +53,12 @@ pub fn record<const G: usize>(
     f: impl FnOnce(),
 ) -> Result<Kernel, Report> {
     let (axes, demands) = grid.into_axes();
-    crate::record::record(name, axes, demands, at, f)
+    let (kernel, mut found) = crate::record::record(name, axes, demands, at, f);
+    if found.is_empty() {
+        verify::verify(&kernel)?;
+        return Ok(kernel);
+    }
+    // The body has holes where the errors are, but the launch is whole: say in one run what is wrong with both.
+    found.extend(verify::verify_launch(&kernel).diagnostics);
+    Err(Report::new(found))
 }
