@@ -1,7 +1,6 @@
 """Calls a packaged TPU module on JAX arrays, with JAX's public API only: `jax.ffi.ffi_call("tpu_custom_call", ...)`."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from . import _expr, _index
@@ -44,7 +43,7 @@ def call(op, arrays, generation=None):
 
 
 def operands(module, dims, arrays):
-    """The operands of the custom call: dynamic grid bounds and dimensions as int32 constants, and the arrays themselves."""
+    """The operands of the custom call: dynamic grid bounds and dimensions as int32 constants, and the arrays."""
 
     def value(expr):
         number = _expr.evaluate(expr, dims)
@@ -57,7 +56,7 @@ def operands(module, dims, arrays):
             yield arrays[what]
         else:
             number = value(what) if kind == "expr" else [value(expr) for expr in what]
-            yield jnp.asarray(np.array(number, np.int32))
+            yield np.array(number, np.int32)  # not a JAX array, which would wake JAX's default device
 
 
 def together(arrays):

@@ -7,7 +7,6 @@ StableHLO text that jax_op itself, and torch's own inductor, use.
 """
 
 import functools
-import importlib.util
 import inspect
 import warnings
 
@@ -120,12 +119,18 @@ class _Tpu:
             warn_once(f"{error}. TorchTPU's own implementation is used instead, which may be slower.")
             return self.fallback(*tensors)
         if self.way is None:
-            self.way = self.through_jax() if importlib.util.find_spec("jax") else self.through_text
+            try:
+                self.way = self.through_jax()
+            except (ImportError, AttributeError):  # no JAX, or a torch_tpu without jax_op
+                self.way = self.through_text
         return self.way(module, [tensor.contiguous() for tensor in tensors])
 
     def through_jax(self):
         """Registers a JAX function that calls the module; TorchTPU traces it once for each set of shapes and dtypes."""
-        custom = torch.tpu.pallas.jax_op(self.name, jax_function(self.op, generation()))
+        function = jax_function(self.op, generation())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch_tpu calls jax_op experimental
+            custom = torch.tpu.pallas.jax_op(self.name, function)
         custom.register_fake(lambda *tensors: fake(self.op, tensors))  # its own fake kernel refuses symbolic sizes
         return lambda module, tensors: custom(*tensors)
 

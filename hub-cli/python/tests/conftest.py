@@ -55,7 +55,7 @@ def child():
     def run(program, *arguments, **environment):
         command = [sys.executable, "-c", program] if isinstance(program, str) else [sys.executable, str(program)]
         command += map(str, arguments)
-        env = os.environ | {"PYTHONPATH": str(HERE)} | environment
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])} | environment
         result = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900, check=False)
         assert result.returncode == 0, f"{result.stdout[-4000:]}\n{result.stderr[-8000:]}"
         return result.stdout

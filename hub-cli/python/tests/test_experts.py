@@ -123,12 +123,12 @@ def test_gradients(package, module):
     tensors = inputs(2, module._is_expert_parallel)
     double = as_double(module, *tensors)
     found, expected = [], []
-    for forward, module, (hidden, index, weights), into in (
+    for forward, layer, (hidden, index, weights), into in (
         (package.experts_forward, module, tensors, found),
         (oracle, double[0], double[1:], expected),
     ):
-        leaves = [hidden.requires_grad_(), weights.requires_grad_(), *module.parameters()]
-        loss = (forward(module, hidden, index, weights) ** 2).sum()
+        leaves = [hidden.requires_grad_(), weights.requires_grad_(), *layer.parameters()]
+        loss = (forward(layer, hidden, index, weights) ** 2).sum()
         into += torch.autograd.grad(loss, leaves)
     for a, b in zip(found, expected):
         assert error(a, b) < 1e-5

@@ -79,6 +79,14 @@ def test_gradients_where_rows_have_no_group(package):
     close(d_rhs, routings.tgmm(weight, lhs, sizes), lhs.dtype)
 
 
+def test_weights_of_groups_without_rows_do_not_matter(package):
+    sizes = routings.routings()["holes"]
+    rng = np.random.default_rng(5)
+    lhs, rhs = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((M, K), (G, N, K)))
+    expected = package.ragged_dot(lhs, rhs, sizes)
+    assert (package.ragged_dot(lhs, rhs.at[sizes == 0].set(jnp.inf), sizes) == expected).all()
+
+
 def test_second_derivatives(package):
     sizes = jnp.asarray(routings.routings()["random"])
     rng = np.random.default_rng(3)
@@ -160,8 +168,8 @@ def alone(lhs, rhs):
     return jnp.concatenate([package.ragged_dot(lhs[i * m : i * m + m], rhs, sizes[i]) for i in range(4)])
 
 for check in (False, True):
-    specs = (P("x"), P(), P("x"))
-    split = jax.shard_map(lambda l, r, s: package.ragged_dot(l, r, s[0]), mesh=mesh, in_specs=specs, out_specs=P("x"), check_vma=check)
+    specs = {"in_specs": (P("x"), P(), P("x")), "out_specs": P("x"), "check_vma": check}
+    split = jax.shard_map(lambda l, r, s: package.ragged_dot(l, r, s[0]), mesh=mesh, **specs)
     np.testing.assert_allclose(jax.jit(split)(lhs, rhs, sizes), alone(lhs, rhs), rtol=1e-5, atol=1e-5)
     found = jax.jit(jax.grad(lambda l, r: (split(l, r, sizes) ** 2).sum(), (0, 1)))(lhs, rhs)
     expected = jax.grad(lambda l, r: (alone(l, r) ** 2).sum(), (0, 1))(lhs, rhs)

@@ -11,7 +11,7 @@ def experts_forward(self, hidden_states, top_k_index, top_k_weights):
     experts = self.num_experts
     device = hidden_states.device
 
-    # Sorted, the ids of experts on other devices come last, in no group: their rows are zeros throughout.
+    # Sorted, the ids of experts on other devices come last, in no group: the products are zeros there, and read nothing.
     expert, order = torch.sort(top_k_index.reshape(-1).to(torch.int32), stable=True)
     ends = torch.searchsorted(expert, torch.arange(experts, device=device, dtype=torch.int32), right=True, out_int32=True)
     group_sizes = torch.diff(ends, prepend=ends.new_zeros(1))
@@ -21,7 +21,7 @@ def experts_forward(self, hidden_states, top_k_index, top_k_weights):
     def linear(rows, name):
         weight = getattr(self, name)
         out = _ragged_torch.ragged_dot(rows.to(weight.dtype), weight, group_sizes, transpose_rhs=not self.is_transposed)
-        return out + getattr(self, f"{name}_bias")[expert] * local if self.has_bias else out
+        return out + getattr(self, f"{name}_bias")[expert] if self.has_bias else out
 
     rows = hidden_states[order // top_k]
     rows = self._apply_gate(linear(rows, "gate_up_proj")) if self.has_gate else self.act_fn(linear(rows, "up_proj"))
@@ -29,8 +29,8 @@ def experts_forward(self, hidden_states, top_k_index, top_k_weights):
     if getattr(self, "has_post_expert_norm", False):
         rows = self.post_expert_norm(rows)
 
-    # Weighted and summed in float32 at least, then rounded once.
-    wide = torch.promote_types(rows.dtype, torch.float32)
-    rows = rows.to(wide) * top_k_weights.reshape(-1)[order].to(wide).unsqueeze(-1)
-    rows = rows.masked_fill(~local, 0.0)[torch.argsort(order)]
+    # Weighted and summed in float32 at least, then rounded once. What biases gave to rows of other devices is dropped here,
+    # so that it also has no part in the gradients.
+    weights = top_k_weights.reshape(-1)[order].to(torch.promote_types(rows.dtype, torch.float32))
+    rows = (rows * weights.unsqueeze(-1)).masked_fill(~local, 0.0)[torch.argsort(order)]
     return rows.view(tokens, top_k, -1).sum(dim=1).to(hidden_states.dtype)
