@@ -7,6 +7,7 @@ extern crate self as kernel_ir;
 pub mod aot;
 pub mod diag;
 pub mod dsl;
+pub mod exec;
 pub mod ir;
 pub mod mosaic;
 mod record;

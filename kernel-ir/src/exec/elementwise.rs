@@ -1,0 +1,179 @@
+//! Elementwise functions over slices: one dispatch a slice, then a tight loop. Scalars are slices of length one.
+
+use crate::ir::{Binary, Compare, DType, Unary};
+
+use super::data::round_bf16;
+use super::math;
+
+/// An integer was divided by zero.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DivisionByZero;
+
+#[inline(always)]
+fn map<X: Copy, R>(x: &[X], out: &mut [R], f: impl Fn(X) -> R) {
+    for (o, x) in out.iter_mut().zip(x) {
+        *o = f(*x);
+    }
+}
+
+#[inline(always)]
+fn zip<X: Copy, R>(x: &[X], y: &[X], out: &mut [R], f: impl Fn(X, X) -> R) {
+    for ((o, x), y) in out.iter_mut().zip(x).zip(y) {
+        *o = f(*x, *y);
+    }
+}
+
+/// Applies a function of one float.
+pub(super) fn unary_f32(op: Unary, x: &[f32], out: &mut [f32]) {
+    match op {
+        Unary::Neg => map(x, out, |x| -x),
+        Unary::Abs => map(x, out, f32::abs),
+        Unary::Exp => map(x, out, math::exp),
+        Unary::Exp2 => map(x, out, math::exp2),
+        Unary::Log => map(x, out, f32::ln),
+        Unary::Log2 => map(x, out, f32::log2),
+        Unary::Sqrt => map(x, out, f32::sqrt),
+        Unary::Rsqrt => map(x, out, |x| 1.0 / x.sqrt()),
+        Unary::Reciprocal => map(x, out, |x| 1.0 / x),
+        Unary::Tanh => map(x, out, f32::tanh),
+        Unary::Logistic => map(x, out, math::logistic),
+        Unary::Erf => map(x, out, math::erf),
+        Unary::Sin => map(x, out, f32::sin),
+        Unary::Cos => map(x, out, f32::cos),
+        Unary::Floor => map(x, out, f32::floor),
+        Unary::Ceil => map(x, out, f32::ceil),
+        // The planner refuses `Not` of floats.
+        Unary::Not => out.copy_from_slice(x),
+    }
+}
+
+/// Whether a function of one operand is defined on integers.
+pub(super) const fn takes_ints(op: Unary) -> bool {
+    matches!(op, Unary::Neg | Unary::Abs | Unary::Not)
+}
+
+/// Applies a function of one integer; [`takes_ints`] says which there are.
+pub(super) fn unary_i32(op: Unary, x: &[i32], out: &mut [i32]) {
+    match op {
+        Unary::Neg => map(x, out, i32::wrapping_neg),
+        Unary::Abs => map(x, out, i32::wrapping_abs),
+        _ => map(x, out, |x| !x),
+    }
+}
+
+/// The larger one; NaN if either is.
+#[inline(always)]
+pub(super) fn maximum(x: f32, y: f32) -> f32 {
+    // `x` wins when it is larger or NaN; a NaN in `y` loses no comparison, so test it by itself.
+    let larger = if x > y { x } else { y };
+    if x.is_nan() { x } else { larger }
+}
+
+/// The smaller one; NaN if either is.
+#[inline(always)]
+pub(super) fn minimum(x: f32, y: f32) -> f32 {
+    let smaller = if x < y { x } else { y };
+    if x.is_nan() { x } else { smaller }
+}
+
+/// Applies a function of two floats.
+pub(super) fn binary_f32(op: Binary, x: &[f32], y: &[f32], out: &mut [f32]) {
+    match op {
+        Binary::Add => zip(x, y, out, |x, y| x + y),
+        Binary::Sub => zip(x, y, out, |x, y| x - y),
+        Binary::Mul => zip(x, y, out, |x, y| x * y),
+        Binary::Div => zip(x, y, out, |x, y| x / y),
+        Binary::Rem => zip(x, y, out, |x, y| x % y),
+        Binary::Min => zip(x, y, out, minimum),
+        Binary::Max => zip(x, y, out, maximum),
+        // The planner refuses bitwise functions of floats.
+        Binary::And | Binary::Or | Binary::Xor | Binary::Shl | Binary::Shr => {
+            out.copy_from_slice(x);
+        }
+    }
+}
+
+/// Applies a function of two integers. Overflow wraps; a shift by the width or more leaves zeros or the sign.
+pub(super) fn binary_i32(op: Binary, x: &[i32], y: &[i32], out: &mut [i32]) -> Result<(), DivisionByZero> {
+    if matches!(op, Binary::Div | Binary::Rem) && y.contains(&0) {
+        return Err(DivisionByZero);
+    }
+    match op {
+        Binary::Add => zip(x, y, out, i32::wrapping_add),
+        Binary::Sub => zip(x, y, out, i32::wrapping_sub),
+        Binary::Mul => zip(x, y, out, i32::wrapping_mul),
+        Binary::Div => zip(x, y, out, i32::wrapping_div),
+        Binary::Rem => zip(x, y, out, i32::wrapping_rem),
+        Binary::Min => zip(x, y, out, i32::min),
+        Binary::Max => zip(x, y, out, i32::max),
+        Binary::And => zip(x, y, out, |x, y| x & y),
+        Binary::Or => zip(x, y, out, |x, y| x | y),
+        Binary::Xor => zip(x, y, out, |x, y| x ^ y),
+        Binary::Shl => zip(x, y, out, |x, y| if (0..32).contains(&y) { x << y } else { 0 }),
+        Binary::Shr => zip(x, y, out, |x, y| x >> if (0..32).contains(&y) { y } else { 31 }),
+    }
+    Ok(())
+}
+
+/// Applies a logical function; arithmetic on truth values is refused by the planner.
+pub(super) fn binary_bool(op: Binary, x: &[bool], y: &[bool], out: &mut [bool]) {
+    match op {
+        Binary::Or | Binary::Max => zip(x, y, out, |x, y| x | y),
+        Binary::Xor => zip(x, y, out, |x, y| x ^ y),
+        _ => zip(x, y, out, |x, y| x & y),
+    }
+}
+
+/// Compares; with NaN on a side only `Ne` holds.
+pub(super) fn compare<X: Copy + PartialOrd>(op: Compare, x: &[X], y: &[X], out: &mut [bool]) {
+    match op {
+        Compare::Eq => zip(x, y, out, |x, y| x == y),
+        Compare::Ne => zip(x, y, out, |x, y| x != y),
+        Compare::Lt => zip(x, y, out, |x, y| x < y),
+        Compare::Le => zip(x, y, out, |x, y| x <= y),
+        Compare::Gt => zip(x, y, out, |x, y| x > y),
+        Compare::Ge => zip(x, y, out, |x, y| x >= y),
+    }
+}
+
+/// `x` where `mask` holds, `y` elsewhere.
+pub(super) fn select<X: Copy>(mask: &[bool], x: &[X], y: &[X], out: &mut [X]) {
+    for (((o, m), x), y) in out.iter_mut().zip(mask).zip(x).zip(y) {
+        *o = if *m { *x } else { *y };
+    }
+}
+
+/// Converts floats: toward zero, saturating at the ends of `to`; NaN gives 0.
+pub(super) fn float_to_int(to: DType, x: &[f32], out: &mut [i32]) {
+    match to {
+        DType::I8 => map(x, out, |x| i32::from(x as i8)),
+        DType::I16 => map(x, out, |x| i32::from(x as i16)),
+        _ => map(x, out, |x| x as i32),
+    }
+}
+
+/// Converts integers to the nearest float.
+pub(super) fn int_to_float(x: &[i32], out: &mut [f32]) {
+    map(x, out, |x| x as f32);
+}
+
+/// Converts between register types through `f`.
+pub(super) fn convert<X: Copy, R>(x: &[X], out: &mut [R], f: impl Fn(X) -> R) {
+    map(x, out, f);
+}
+
+/// Rounds to what `dtype` can hold.
+pub(super) fn narrow_f32(dtype: DType, x: &mut [f32]) {
+    if dtype == DType::Bf16 {
+        x.iter_mut().for_each(|x| *x = round_bf16(*x));
+    }
+}
+
+/// Wraps to what `dtype` can hold.
+pub(super) fn narrow_i32(dtype: DType, x: &mut [i32]) {
+    match dtype {
+        DType::I8 => x.iter_mut().for_each(|x| *x = i32::from(*x as i8)),
+        DType::I16 => x.iter_mut().for_each(|x| *x = i32::from(*x as i16)),
+        _ => {}
+    }
+}

@@ -1,0 +1,133 @@
+//! Runs the steps of a plan: control flow, and the dispatch of everything else.
+
+use crate::ir::Span;
+
+use super::core::Core;
+use super::fault::{Checked, Fault};
+use super::plan::{Action, Code, Passed, Slot, Step};
+use super::scalar::Scalar;
+use super::tile::Tile;
+
+/// A value on its way from one block to another.
+enum Carried {
+    Scalar(Scalar),
+    Tile(Tile),
+}
+
+impl Core<'_> {
+    /// Runs a block.
+    pub(super) fn run(&mut self, code: &Code) -> Checked<()> {
+        for step in &code.steps {
+            self.step(step)?;
+            for slot in &step.release {
+                let tile = std::mem::take(&mut self.tiles[*slot]);
+                self.pool.give(tile);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) -> Checked<()> {
+        let span = step.span;
+        match &step.action {
+            Action::Plain { kind, to } => self.plain(kind, *to, span)?,
+            Action::Fused(group) => self.fused(group)?,
+            Action::Materialize { from, to } => {
+                let tile = self.materialize(from, span)?;
+                self.set_tile(*to, tile);
+            }
+            Action::Dot(dot) => self.dot(dot, span)?,
+            Action::Reduce(r) => self.reduce(r, span)?,
+            Action::Concatenate { xs, axis, to, shape } => self.concatenate(xs, *axis, *to, shape, span)?,
+            Action::Roll { from, amount, axis, to } => self.roll(from, *amount, *axis, *to, span)?,
+            Action::ToScalar { from, to } => self.scalars[*to] = self.first(from, span)?,
+            Action::Store { base, offsets, value } => self.store(*base, offsets, value, span)?,
+            Action::If { cond, then, otherwise, results } => {
+                let code = if self.flag(*cond, "a condition", span)? { then } else { otherwise };
+                self.run(code)?;
+                self.pass(&code.results, results);
+            }
+            Action::For { lo, hi, index, init, args, body, results } => {
+                let (lo, hi) =
+                    (self.index(*lo, "a loop bound", span)?, self.index(*hi, "a loop bound", span)?);
+                self.budget(hi.saturating_sub(lo).try_into().unwrap_or(0), span)?;
+                let mut carried = self.take_all(init);
+                for i in lo..hi {
+                    // Both bounds are `i32`.
+                    self.scalars[*index] = Scalar::int(i as i32);
+                    self.give_all(carried, args);
+                    self.run(body)?;
+                    carried = self.take_all(&body.results);
+                }
+                self.give_all(carried, results);
+            }
+            Action::While { init, cond, cond_args, body, body_args, results } => {
+                let mut carried = self.take_all(init);
+                let mut rounds = 0;
+                loop {
+                    self.give_all(carried, cond_args);
+                    self.run(cond)?;
+                    let more = match cond.results.first() {
+                        Some(c) => self.flag(c.slot, "a loop condition", span)?,
+                        None => false,
+                    };
+                    // The condition only looked at the values: they move on.
+                    carried = self.move_on(cond_args, init);
+                    if !more {
+                        break;
+                    }
+                    rounds += 1;
+                    self.budget(rounds, span)?;
+                    self.give_all(carried, body_args);
+                    self.run(body)?;
+                    carried = self.take_all(&body.results);
+                }
+                self.give_all(carried, results);
+            }
+        }
+        Ok(())
+    }
+
+    fn budget(&self, rounds: u64, span: Span) -> Checked<()> {
+        let most = self.call.options.max_iterations;
+        if rounds <= most {
+            return Ok(());
+        }
+        let message = format!("this loop runs more than {most} times");
+        Err(Fault::new("K0407", span, message)
+            .label("does it end?")
+            .help("raise `Options::max_iterations` if it is meant to run this long"))
+    }
+
+    fn take(&mut self, p: &Passed) -> Carried {
+        match (p.is_tile, p.last) {
+            (false, _) => Carried::Scalar(self.scalars[p.slot]),
+            (true, true) => Carried::Tile(std::mem::take(&mut self.tiles[p.slot])),
+            (true, false) => Carried::Tile(self.tiles[p.slot].clone()),
+        }
+    }
+
+    fn take_all(&mut self, passed: &[Passed]) -> Vec<Carried> {
+        passed.iter().map(|p| self.take(p)).collect()
+    }
+
+    fn move_on(&mut self, slots: &[Slot], like: &[Passed]) -> Vec<Carried> {
+        let take =
+            |(slot, p): (&Slot, &Passed)| self.take(&Passed { slot: *slot, is_tile: p.is_tile, last: true });
+        slots.iter().zip(like).map(take).collect()
+    }
+
+    fn give_all(&mut self, carried: Vec<Carried>, slots: &[Slot]) {
+        for (c, slot) in carried.into_iter().zip(slots) {
+            match c {
+                Carried::Scalar(s) => self.scalars[*slot] = s,
+                Carried::Tile(t) => self.set_tile(*slot, t),
+            }
+        }
+    }
+
+    fn pass(&mut self, from: &[Passed], to: &[Slot]) {
+        let carried = self.take_all(from);
+        self.give_all(carried, to);
+    }
+}

@@ -1,0 +1,240 @@
+//! Tiles: what vector registers hold, dense, in the register type of the elements; and the buffers they reuse.
+
+use half::bf16;
+
+use super::data::Stored;
+use super::layout::{self, Layout};
+use super::plan::LaneKind;
+
+/// The elements of a tile, row-major: `bf16` as rounded `f32`, narrow integers as wrapped `i32`.
+#[derive(Debug)]
+pub(crate) enum Tile {
+    Float(Vec<f32>),
+    Int(Vec<i32>),
+    Bool(Vec<bool>),
+}
+
+impl Default for Tile {
+    fn default() -> Self {
+        Self::Float(vec![])
+    }
+}
+
+impl Clone for Tile {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Float(v) => Self::Float(v.clone()),
+            Self::Int(v) => Self::Int(v.clone()),
+            Self::Bool(v) => Self::Bool(v.clone()),
+        }
+    }
+}
+
+/// A register type: `bf16` computes in `f32`, narrow integers in `i32`.
+pub(crate) trait Lane: Copy + Send + Sync + PartialEq + Default + 'static {
+    /// The elements, if they are of this type.
+    fn of(tile: &Tile) -> Option<&Vec<Self>>;
+    /// The elements, if they are of this type.
+    fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>>;
+    /// The elements in place, if they lie in storage as registers hold them, side by side.
+    fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]>;
+    /// Reads a range of elements in row-major order; `None` if they are of another type.
+    fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()>;
+    /// Copies all elements through `f`; `None` if they are of another type.
+    fn copy<D: Copy>(
+        from: &Reading<'_>,
+        dst: &mut [D],
+        to: &Layout,
+        f: impl Fn(Self) -> D + Copy,
+    ) -> Option<()>;
+}
+
+/// Elements that lie somewhere, with the layout to find them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading<'a> {
+    pub(super) elements: Elements<'a>,
+    pub(super) layout: Layout,
+}
+
+/// Storage of some type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Elements<'a> {
+    F32(&'a [f32]),
+    Bf16(&'a [bf16]),
+    I32(&'a [i32]),
+    I16(&'a [i16]),
+    I8(&'a [i8]),
+    Bool(&'a [bool]),
+    /// The position itself is the element: an index along an axis.
+    Position,
+}
+
+impl Reading<'_> {
+    /// True when all elements are one and the same.
+    pub(super) fn is_splat(&self) -> bool {
+        self.layout.collapse().strides.iter().all(|s| *s == 0)
+    }
+}
+
+impl Lane for f32 {
+    fn of(tile: &Tile) -> Option<&Vec<Self>> {
+        if let Tile::Float(v) = tile { Some(v) } else { None }
+    }
+
+    fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
+        if let Tile::Float(v) = tile { Some(v) } else { None }
+    }
+
+    fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]> {
+        match from.elements {
+            Elements::F32(s) => from.layout.contiguous(s),
+            _ => None,
+        }
+    }
+
+    fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()> {
+        match from.elements {
+            Elements::F32(s) => layout::gather(s, &from.layout, start, out, |x| x),
+            Elements::Bf16(s) => layout::gather(s, &from.layout, start, out, bf16::lane),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn copy<D: Copy>(
+        from: &Reading<'_>,
+        dst: &mut [D],
+        to: &Layout,
+        f: impl Fn(Self) -> D + Copy,
+    ) -> Option<()> {
+        match from.elements {
+            Elements::F32(s) => layout::copy(s, &from.layout, dst, to, f),
+            Elements::Bf16(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+impl Lane for i32 {
+    fn of(tile: &Tile) -> Option<&Vec<Self>> {
+        if let Tile::Int(v) = tile { Some(v) } else { None }
+    }
+
+    fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
+        if let Tile::Int(v) = tile { Some(v) } else { None }
+    }
+
+    fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]> {
+        match from.elements {
+            Elements::I32(s) => from.layout.contiguous(s),
+            _ => None,
+        }
+    }
+
+    fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()> {
+        match from.elements {
+            Elements::I32(s) => layout::gather(s, &from.layout, start, out, |x| x),
+            Elements::I16(s) => layout::gather(s, &from.layout, start, out, i16::lane),
+            Elements::I8(s) => layout::gather(s, &from.layout, start, out, i8::lane),
+            Elements::Position => layout::gather_positions(&from.layout, start, out),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn copy<D: Copy>(
+        from: &Reading<'_>,
+        dst: &mut [D],
+        to: &Layout,
+        f: impl Fn(Self) -> D + Copy,
+    ) -> Option<()> {
+        match from.elements {
+            Elements::I32(s) => layout::copy(s, &from.layout, dst, to, f),
+            Elements::I16(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
+            Elements::I8(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
+            Elements::Position => {
+                let mut dense = vec![0; from.layout.len()];
+                layout::gather_positions(&from.layout, 0, &mut dense);
+                layout::copy(&dense, &Layout::dense(&from.layout.shape), dst, to, f);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+impl Lane for bool {
+    fn of(tile: &Tile) -> Option<&Vec<Self>> {
+        if let Tile::Bool(v) = tile { Some(v) } else { None }
+    }
+
+    fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
+        if let Tile::Bool(v) = tile { Some(v) } else { None }
+    }
+
+    fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]> {
+        match from.elements {
+            Elements::Bool(s) => from.layout.contiguous(s),
+            _ => None,
+        }
+    }
+
+    fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()> {
+        match from.elements {
+            Elements::Bool(s) => layout::gather(s, &from.layout, start, out, |x| x),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn copy<D: Copy>(
+        from: &Reading<'_>,
+        dst: &mut [D],
+        to: &Layout,
+        f: impl Fn(Self) -> D + Copy,
+    ) -> Option<()> {
+        match from.elements {
+            Elements::Bool(s) => layout::copy(s, &from.layout, dst, to, f),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// Buffers of tiles that nobody reads any more: fresh pages from the system cost more than most ops.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    floats: Vec<Vec<f32>>,
+    ints: Vec<Vec<i32>>,
+    bools: Vec<Vec<bool>>,
+}
+
+impl Pool {
+    /// A tile whose elements are arbitrary.
+    pub(super) fn take(&mut self, kind: LaneKind, len: usize) -> Tile {
+        match kind {
+            LaneKind::Float => Tile::Float(Self::find(&mut self.floats, len)),
+            LaneKind::Int => Tile::Int(Self::find(&mut self.ints, len)),
+            LaneKind::Bool => Tile::Bool(Self::find(&mut self.bools, len)),
+        }
+    }
+
+    fn find<T: Lane>(free: &mut Vec<Vec<T>>, len: usize) -> Vec<T> {
+        // The one given back last is the one most likely in the cache.
+        match free.iter().rposition(|v| v.len() == len) {
+            Some(i) => free.swap_remove(i),
+            None => vec![T::default(); len],
+        }
+    }
+
+    /// Takes a buffer back.
+    pub(super) fn give(&mut self, tile: Tile) {
+        match tile {
+            Tile::Float(v) if !v.is_empty() => self.floats.push(v),
+            Tile::Int(v) if !v.is_empty() => self.ints.push(v),
+            Tile::Bool(v) if !v.is_empty() => self.bools.push(v),
+            _ => {}
+        }
+    }
+}

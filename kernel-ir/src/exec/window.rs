@@ -1,0 +1,207 @@
+//! Windows: which block of an array each grid step sees, when a block is fetched, and when it is written back.
+//!
+//! An input block is fetched only when its block index changes; an output block starts undefined, is kept while the
+//! index stays, and is written back when the index changes and at the end. A block may stick out of its array: what
+//! lies outside is undefined when read and dropped when written. A block that lies inside is read in place.
+
+use crate::ir::{MemorySpace, Param, Role, Semantics, Window};
+
+use super::core::{Argument, Core, Memory};
+use super::data::{Data, Stored, each_data};
+use super::dma::lock;
+use super::fault::{Checked, Fault};
+use super::layout::{self, Axes, Layout};
+use super::scalar::Scalar;
+use super::view::{Place, View};
+
+impl Core<'_> {
+    /// Moves every window to the current grid step.
+    pub(super) fn move_windows(&mut self) -> Checked<()> {
+        let params = &self.call.kernel.params;
+        for (p, param) in params.iter().enumerate() {
+            let Some(window) = &param.window else {
+                continue;
+            };
+            let index = self.block_index(p, param)?;
+            let owner = self.parallel_indices();
+            if self.blocks[p] == Some(index) {
+                if param.role == Role::Output && self.owners[p] != owner {
+                    return Err(self.two_writers(param, &index, &self.owners[p], &owner));
+                }
+                continue;
+            }
+            self.leave_block(p, param, window)?;
+            self.blocks[p] = Some(index);
+            self.owners[p] = owner;
+            self.enter_block(p, param, window, &index);
+        }
+        Ok(())
+    }
+
+    /// Writes back what output windows still hold.
+    pub(super) fn close_windows(&mut self) -> Checked<()> {
+        let params = &self.call.kernel.params;
+        for (p, param) in params.iter().enumerate() {
+            match &param.window {
+                Some(window) => self.leave_block(p, param, window)?,
+                None => self.write_whole(p, param),
+            }
+            self.blocks[p] = None;
+        }
+        Ok(())
+    }
+
+    /// Runs a block map.
+    fn block_index(&mut self, p: usize, param: &Param) -> Checked<Axes> {
+        let call = self.call;
+        let Some(map) = &call.plan.windows[p] else {
+            return Err(Fault::refused(param.span, "a window without a block map"));
+        };
+        for (slot, i) in map.args.iter().zip(&self.step) {
+            self.scalars[*slot] = Scalar::int(*i);
+        }
+        self.run(&map.code)?;
+        let (array, window) = (&call.arguments[p], param.window.as_ref());
+        let block = window.map_or(&[][..], |w| &w.block);
+        let mut index = Axes::default();
+        for (axis, passed) in map.code.results.iter().enumerate() {
+            let what = format!("the block index of `{}`", param.name);
+            let i = self.index(passed.slot, &what, param.span)?;
+            let (length, size) = (array.shape()[axis], block[axis]);
+            let inside = usize::try_from(i)
+                .ok()
+                .filter(|i| *i == 0 || i.checked_mul(size).is_some_and(|start| start < length));
+            index.push(inside.ok_or_else(|| {
+                let message =
+                    format!("block {i} of `{}` starts outside axis {axis} of length {length}", param.name);
+                Fault::new("K0401", window.map_or(param.span, |w| w.span), message)
+                    .label(format!("blocks of {size} along axis {axis}"))
+                    .help("bound the block map, or the grid, by the number of blocks")
+            })?);
+        }
+        Ok(index)
+    }
+
+    /// Indices of this step on the parallel axes; 0 on the others.
+    fn parallel_indices(&self) -> Axes {
+        let axes = self.step.iter().zip(&self.call.kernel.grid);
+        axes.map(|(i, g)| if g.semantics == Semantics::Parallel { *i as usize } else { 0 }).collect()
+    }
+
+    fn two_writers(&self, param: &Param, block: &Axes, one: &Axes, other: &Axes) -> Box<Fault> {
+        let message = format!("block {:?} of `{}` is written by two parallel steps", &**block, param.name);
+        Fault::new("K0410", param.span, message)
+            .label("its block map ignores a parallel axis")
+            .note(format!("the steps have indices {:?} and {:?} on the parallel axes", &**one, &**other))
+            .help("mark the axis `seq`, or give each step a block of its own")
+    }
+
+    fn enter_block(&mut self, p: usize, param: &Param, window: &Window, index: &Axes) {
+        let call = self.call;
+        let array = &call.arguments[p];
+        let slot = param.value.0 as usize;
+        let start: Axes = index.iter().zip(&window.block).map(|(i, b)| i * b).collect();
+        if let Argument::Input(a) = array {
+            let block = View::block(Place::Input(p), a.shape(), start, &window.block);
+            let inside = block.clipped().unwrap_or(block);
+            if inside == block && !call.plan.written[p] {
+                self.views[slot] = Some(block);
+                return;
+            }
+            let local = self.local_block(p, param, window);
+            let to = local.cut(&inside.shape());
+            each_data!(a.data(), from => copy(from, &inside.layout(), &mut self.local[p].data, &to.layout()));
+            self.local[p].written = None;
+            self.views[slot] = Some(local);
+        } else {
+            let local = self.local_block(p, param, window);
+            self.views[slot] = Some(local);
+        }
+    }
+
+    /// The memory of a window, as if never written.
+    fn local_block(&mut self, p: usize, param: &Param, window: &Window) -> View {
+        let n = window.block.iter().product();
+        let memory = &mut self.local[p];
+        if memory.data.len() == n {
+            memory.data.fill_poison();
+        } else if let Some(array) = &param.array {
+            memory.data = Data::poison(array.dtype, n);
+        }
+        let space = self.call.kernel.ref_ty(param.value).space;
+        memory.written = (space == MemorySpace::Smem).then(|| vec![false; n]);
+        View::whole(Place::Local(p), MemorySpace::Vmem, &window.block)
+    }
+
+    /// Writes an output block back.
+    fn leave_block(&mut self, p: usize, param: &Param, window: &Window) -> Checked<()> {
+        let (Some(index), Argument::Output { shape, data, writers }) =
+            (self.blocks[p], &self.call.arguments[p])
+        else {
+            return Ok(());
+        };
+        let owner = self.owners[p];
+        let before = *lock(writers).entry(index).or_insert(owner);
+        if before != owner {
+            return Err(self.two_writers(param, &index, &before, &owner));
+        }
+        let local = View::whole(Place::Local(p), MemorySpace::Vmem, &window.block);
+        self.may_write(&local, param.span)?;
+        let start: Axes = index.iter().zip(&window.block).map(|(i, b)| i * b).collect();
+        let block = View::block(Place::Output(p), shape, start, &window.block);
+        let inside = block.clipped().unwrap_or(block);
+        let from = local.cut(&inside.shape());
+        each_data!(&self.local[p].data, v => copy(v, &from.layout(), &mut lock(data), &inside.layout()));
+        Ok(())
+    }
+
+    /// Writes back an output that is on the chip as a whole.
+    fn write_whole(&mut self, p: usize, param: &Param) {
+        if let (Argument::Output { data, .. }, Role::Output) = (&self.call.arguments[p], param.role)
+            && self.call.kernel.ref_ty(param.value).space != MemorySpace::Any
+        {
+            std::mem::swap(&mut *lock(data), &mut self.local[p].data);
+        }
+    }
+
+    /// Makes the memory of scratch and of arrays that are on the chip as a whole.
+    pub(super) fn set_up_memory(&mut self) -> Checked<()> {
+        for (p, param) in self.call.kernel.params.iter().enumerate() {
+            if param.window.is_some() {
+                continue;
+            }
+            let ty = self.call.kernel.ref_ty(param.value);
+            let argument = &self.call.arguments[p];
+            let fixed = ty.static_shape();
+            let (place, shape) = match (argument, ty.dtype()) {
+                (Argument::Input(a), _) => (Place::Input(p), a.shape().to_vec()),
+                (Argument::Output { shape, .. }, _) if ty.space == MemorySpace::Any => {
+                    (Place::Output(p), shape.clone())
+                }
+                (Argument::Output { shape, .. }, _) => (Place::Local(p), shape.clone()),
+                (Argument::None, dtype) => {
+                    let shape = fixed.ok_or_else(|| Fault::refused(param.span, "scratch of unknown size"))?;
+                    let local = dtype.map_or(Place::Semaphores(p), |_| Place::Local(p));
+                    (local, shape)
+                }
+            };
+            if let (Place::Local(_), Some(dtype)) = (place, ty.dtype()) {
+                let n = shape.iter().product();
+                self.local[p] = Memory {
+                    data: Data::poison(dtype, n),
+                    written: (ty.space == MemorySpace::Smem).then(|| vec![false; n]),
+                };
+            }
+            let view = View::whole(place, ty.space, &shape);
+            self.views[param.value.0 as usize] = Some(view);
+        }
+        Ok(())
+    }
+}
+
+/// Copies into storage of the same element type.
+fn copy<T: Stored>(from: &[T], src: &Layout, to: &mut Data, dst: &Layout) {
+    if let Some(to) = T::elements_of_mut(to) {
+        layout::copy(from, src, to, dst, |x| x);
+    }
+}
