@@ -11,6 +11,7 @@ pub mod exec;
 pub mod ir;
 pub mod mosaic;
 mod record;
+pub mod target;
 pub mod verify;
 
 pub use dsl::{k, prelude};

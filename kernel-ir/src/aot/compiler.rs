@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::child::{Child, Failure};
 use super::error::AotError;
-use super::generation::Generation;
 use super::locate;
 use super::protocol::{Reply, Request};
+use crate::target::Generation;
 
 /// How the compiler runs.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::diag::{Diagnostic, Report, SourceLoc};
 
-use super::generation::Generation;
 use super::message::{self, Message};
+use crate::target::Generation;
 
 /// Why a kernel was not compiled.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

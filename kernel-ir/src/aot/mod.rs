@@ -22,7 +22,6 @@
 mod child;
 mod compiler;
 mod error;
-mod generation;
 mod locate;
 mod location;
 mod message;
@@ -30,7 +29,7 @@ mod pjrt;
 mod protocol;
 mod worker;
 
+pub use crate::target::Generation;
 pub use compiler::{Compiled, Compiler, Job, Options, Progress};
 pub use error::{AotError, Rejection};
-pub use generation::Generation;
 pub use worker::child_main_if_requested;

@@ -1,3 +1,8 @@
-//! Mosaic, the TPU compiler's kernel dialect: how a published module is called.
+//! Mosaic, the TPU compiler's kernel dialect: how a module is written from a kernel, and how it is called.
 
 pub mod call;
+#[cfg(feature = "emit")]
+pub mod emit;
+
+#[cfg(feature = "emit")]
+pub use emit::{Module, emit};
