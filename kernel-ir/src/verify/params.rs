@@ -17,8 +17,7 @@ pub(super) fn check(kernel: &Kernel, found: &mut Found) -> bool {
         if let Err(what) = fits(p, r) {
             let message = format!("parameter `{}` {what}", p.name);
             found.push(Diagnostic::error("K0003", message).at(kernel.loc(p.span).clone(), "declared here"));
-        }
-        if let Some(w) = &p.window {
+        } else if let Some(w) = &p.window {
             map(kernel, p, w, found);
         }
     }
