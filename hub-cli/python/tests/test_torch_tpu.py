@@ -48,3 +48,9 @@ def test_a_call_that_no_module_serves_goes_to_the_fallback_with_one_warning(part
     assert len(caught) == 1 and len(seen) == 2
     with pytest.raises(ValueError, match="no TPU module for T=float16"):
         part("_torch")._Tpu("space", op, None)(*tensors)
+
+
+def test_an_empty_result_needs_no_module(part):
+    tpu = part("_torch")._Tpu("space", part("_package").index().op("ragged_dot"), None)
+    out = tpu(torch.ones(0, 7), torch.ones(2, 3, 7), torch.zeros(2, dtype=torch.int32))
+    assert out.shape == (0, 3) and out.dtype == torch.float32
