@@ -1,6 +1,11 @@
 //! The CPU executor against formulas written out here in `f64`, and against what hardware is documented to do.
+#![allow(clippy::unwrap_used, reason = "tests may fail")]
 
+mod arguments;
 mod build;
+mod control;
+mod copies;
 mod kernels;
 mod ops;
 mod products;
+mod windows;

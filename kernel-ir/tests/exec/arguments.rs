@@ -1,0 +1,133 @@
+//! What a call must bring: names, element types, shapes that agree, and dims that meet the kernel's demands.
+
+use kernel_ir::exec::{Array, Options, run};
+use kernel_ir::ir::{DType, Demand, DimCompare, DimExpr, DimOp, Kernel, MemorySpace, Role, Semantics};
+
+use crate::build::Build;
+
+/// `o[n, q] = x[m, n]` for as many rows as there are steps; `offsets` has one more element than `m`.
+fn kernel() -> Kernel {
+    let [m, n, q] = ["m", "n", "q"].map(DimExpr::dim);
+    let mut b = Build::new(&[(q.clone(), Semantics::Arbitrary)]);
+    let more = DimExpr::op(DimOp::Add, m.clone(), 1.into());
+    b.array(("offsets", Role::Prefetch), DType::I32, MemorySpace::Smem, &[more]);
+    b.array(("x", Role::Input), DType::F32, MemorySpace::Any, &[m.clone(), n.clone()]);
+    b.array(("y", Role::Input), DType::Bf16, MemorySpace::Any, &[n.clone(), 4.into()]);
+    let o = b.window(("o", Role::Output), DType::F32, &[q, 4.into()], &[1, 4], |b, i| vec![i[0], b.int(0)]);
+    let v = b.splat(DType::F32, &[1, 4], 1.0);
+    b.store(o, v);
+    let twice = DimExpr::op(DimOp::Mod, n, 2.into());
+    b.kernel().demands.push(Demand { compare: DimCompare::Eq, left: twice, right: 0.into() });
+    b.finish()
+}
+
+struct Case {
+    offsets: Array,
+    x: Array,
+    y: Array,
+    q: Option<i64>,
+}
+
+fn fitting() -> Case {
+    Case {
+        offsets: Array::zeros(DType::I32, [4]),
+        x: Array::zeros(DType::F32, [3, 6]),
+        y: Array::zeros(DType::Bf16, [6, 4]),
+        q: Some(2),
+    }
+}
+
+fn call(c: &Case) -> Result<Array, String> {
+    let options =
+        Options { dims: c.q.map(|q| ("q".to_string(), q)).into_iter().collect(), ..Options::default() };
+    let inputs = [("offsets", &c.offsets), ("x", &c.x), ("y", &c.y)];
+    run(&kernel(), &inputs, &options).map(|o| o["o"].clone()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn arguments_that_fit_give_outputs_of_the_right_shape() {
+    assert_eq!(call(&fitting()).unwrap(), Array::new([2, 4], vec![1.0_f32; 8]).unwrap());
+    let none = Case { q: Some(0), ..fitting() };
+    assert_eq!(call(&none).unwrap().shape(), [0, 4]);
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_named() {
+    let table = [
+        (
+            Case { x: Array::zeros(DType::Bf16, [3, 6]), ..fitting() },
+            "K0404",
+            "argument `x` is bf16, but the kernel takes f32",
+        ),
+        (
+            Case { x: Array::zeros(DType::F32, [18]), ..fitting() },
+            "K0404",
+            "argument `x` has shape [18], but the kernel takes f32[m, n]",
+        ),
+        (
+            Case { y: Array::zeros(DType::Bf16, [8, 4]), ..fitting() },
+            "K0404",
+            "argument `y` has 8 elements on axis 0, not `n` = 6",
+        ),
+        (
+            Case { y: Array::zeros(DType::Bf16, [6, 5]), ..fitting() },
+            "K0404",
+            "argument `y` has 5 elements on axis 1, not 4",
+        ),
+        (
+            Case { offsets: Array::zeros(DType::I32, [3]), ..fitting() },
+            "K0404",
+            "argument `offsets` has 3 elements on axis 0, not `(m + 1)` = 4",
+        ),
+        (Case { q: None, ..fitting() }, "K0404", "grid axis 0 is `q`, which is not known"),
+        (Case { q: Some(-1), ..fitting() }, "K0404", "grid axis 0 has -1 steps"),
+        (Case { q: Some(1 << 40), ..fitting() }, "K0404", "grid axis 0 has 1099511627776 steps"),
+        (
+            Case { x: Array::zeros(DType::F32, [3, 5]), y: Array::zeros(DType::Bf16, [5, 4]), ..fitting() },
+            "K0405",
+            "the kernel needs mod(n, 2) == 0, but n = 5",
+        ),
+    ];
+    for (case, code, message) in table {
+        let e = call(&case).unwrap_err();
+        assert!(e.contains(code) && e.contains(message), "{e}\n(wanted {message})");
+    }
+}
+
+#[test]
+fn every_misfit_of_a_call_is_told_at_once() {
+    let c = fitting();
+    let e = run(&kernel(), &[("x", &c.y), ("z", &c.x), ("x", &c.x)], &Options::default())
+        .unwrap_err()
+        .to_string();
+    for message in [
+        "the kernel has no input `z`",
+        "argument `x` is given twice",
+        "argument `offsets` is missing",
+        "argument `y` is missing",
+        "argument `x` is bf16",
+        "the inputs are `offsets`, `x`, `y`",
+    ] {
+        assert!(e.contains(message), "{e}\n(wanted {message})");
+    }
+}
+
+#[test]
+fn the_place_that_fixed_a_dim_is_told() {
+    let e = call(&Case { y: Array::zeros(DType::Bf16, [8, 4]), ..fitting() }).unwrap_err();
+    assert!(e.contains("`n` is fixed where `x` has 6 on axis 1"), "{e}");
+}
+
+#[test]
+fn arrays_check_their_length_and_convert() {
+    let e = Array::new([2, 3], vec![1.0_f32; 5]).unwrap_err().to_string();
+    assert!(e.contains("K0404") && e.contains("[2, 3] has 6 elements, not 5"), "{e}");
+    assert!(Array::new([usize::MAX, 2], vec![1.0_f32]).is_err());
+    let a = Array::from_f64(DType::Bf16, [2], &[1.0, 1.0 + 1.0 / 512.0]).unwrap();
+    assert_eq!(a.to_f64(), [1.0, 1.0]);
+    assert_eq!(a.as_slice::<half::bf16>().unwrap().len(), 2);
+    assert!(a.as_slice::<f32>().is_none());
+    let mut b = Array::from_fn([3], |i| i as i32);
+    b.as_mut_slice::<i32>().unwrap()[0] = 7;
+    assert_eq!(b.to_f64(), [7.0, 1.0, 2.0]);
+}
