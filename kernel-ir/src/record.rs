@@ -142,6 +142,9 @@ impl Recorder {
         self.check_scope(&kind, at);
         let span = self.span(at);
         let v = self.value(ty, at);
+        if self.any_poisoned(&kind.operands()) {
+            self.poisoned.push(v);
+        }
         self.append(Op { kind, results: vec![v], span });
         v
     }
@@ -250,6 +253,16 @@ impl Recorder {
     /// True if any of the values is the result of something already reported.
     pub(crate) fn any_poisoned(&self, vs: &[Value]) -> bool {
         vs.iter().any(|v| self.poisoned.contains(v))
+    }
+
+    /// How many findings there are.
+    pub(crate) fn found(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// Marks the result of an operation that was reported.
+    pub(crate) fn taint(&mut self, v: Value) {
+        self.poisoned.push(v);
     }
 
     /// A stand-in for the result of an operation on poisoned values.

@@ -41,10 +41,9 @@ impl VisitMut for Desugar {
                 (Expr::Index(place), Some(method)) => Some(store(place, method, &b.right)),
                 _ => compare(b),
             },
-            Expr::If(i) => {
-                if !contains_let(&i.cond) {
-                    let cond = &i.cond;
-                    i.cond = parse_quote_spanned!(cond.span()=> ::kernel_ir::k::host_bool(#cond));
+            Expr::If(syn::ExprIf { cond, .. }) | Expr::While(syn::ExprWhile { cond, .. }) => {
+                if !contains_let(cond) {
+                    **cond = parse_quote_spanned!(cond.span()=> ::kernel_ir::k::host_bool(#cond));
                 }
                 None
             }

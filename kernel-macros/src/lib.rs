@@ -7,7 +7,7 @@
 //! | `r[i] = v`, `r[i] += v`        | `r.set(i, v)`, `r.add_set(i, v)`                         |
 //! | `a == b`, `a < b`, ...         | `Eq::eq(&a, &b)`, `Ord::lt(&a, &b)`: traced or host      |
 //! | `for k in range(a, b) { .. }`  | `vars = for_range(range(a, b), vars, \|k, vars\| { .. })` |
-//! | `if c { .. }`                  | `if host_bool(c) { .. }`, only to explain a traced `c`   |
+//! | `if c {..}`, `while c {..}`    | `if host_bool(c) { .. }`, only to explain a traced `c`   |
 //!
 //! And for an entry point they declare a struct with one field per parameter, so that a launch is a struct literal
 //! which rustc checks for missing, unknown and ill-typed fields. There is one copy of the user's body in the output,

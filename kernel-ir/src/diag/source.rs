@@ -58,7 +58,7 @@ fn is_small_file(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST)
 }
 
-/// The identifier, number or operator that starts at a column, which counts characters from 1.
+/// The identifier, number, operator or index that starts at a column, which counts characters from 1.
 fn token(text: &str, line: u32, column: u32) -> Option<Range<usize>> {
     let mut start = 0;
     for _ in 1..line {
@@ -81,10 +81,29 @@ fn token_len(rest: &str) -> usize {
         0 => {}
         n => return n,
     }
+    if rest.starts_with('[') {
+        return bracket_len(rest).unwrap_or(1);
+    }
     match OPERATORS.iter().find(|op| rest.starts_with(**op)) {
         Some(op) => op.len(),
         None => rest.chars().next().map_or(0, char::len_utf8),
     }
+}
+
+/// An index with its brackets, if it ends on the line: that is what the compiler means by its place.
+fn bracket_len(rest: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (i, c) in rest.char_indices() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(i + 1);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -103,7 +122,9 @@ mod tests {
         assert_eq!(at(text, 1, 24), Some("größe"));
         assert_eq!(at(text, 2, 2), Some("o"));
         assert_eq!(at(text, 2, 4), Some(".."));
-        assert_eq!(at(text, 2, 3), Some("["));
+        assert_eq!(at(text, 2, 3), Some("[..]"));
+        assert_eq!(at("x[i[0]] + y[", 1, 2), Some("[i[0]]"));
+        assert_eq!(at("x[i[0]] + y[", 1, 12), Some("["));
     }
 
     #[test]

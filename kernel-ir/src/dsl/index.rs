@@ -233,11 +233,15 @@ impl Place {
 /// Loads a tile; axes that an integer index took are gone from its shape.
 pub(crate) fn load(base: Value, parts: Vec<Part>, at: Here) -> Value {
     with(|r| {
+        let before = r.found();
         let w = resolve(r, base, parts, at);
         let dtype = data_type(&r.ref_ty(base));
         let Some(full) = static_shape(r, &w, at) else { return r.poison(Type::tile(dtype, [1, 1]), at) };
         let v =
             r.push(OpKind::Load { base, offsets: w.offsets.clone() }, Type::tile(dtype, full.as_slice()), at);
+        if r.found() > before {
+            r.taint(v);
+        }
         let kept = kept_shape(&w, &full);
         if kept == full { v } else { r.push(OpKind::Reshape { x: v }, Type::tile(dtype, kept), at) }
     })
@@ -246,7 +250,11 @@ pub(crate) fn load(base: Value, parts: Vec<Part>, at: Here) -> Value {
 /// Stores a tile or a scalar; reports a shape that does not fit.
 pub(crate) fn store(base: Value, parts: Vec<Part>, value: Value, at: Here) {
     with(|r| {
+        let before = r.found();
         let w = resolve(r, base, parts, at);
+        if r.found() > before {
+            return;
+        }
         let dtype = data_type(&r.ref_ty(base));
         let Some(full) = static_shape(r, &w, at) else { return };
         let (kept, got) = (kept_shape(&w, &full), r.shape(value));

@@ -16,11 +16,11 @@ pub const fn here() -> &'static Location<'static> {
     Location::caller()
 }
 
-/// The condition of a plain `if`, which is decided while the kernel is recorded.
+/// The condition of a plain `if` or `while`, which is decided while the kernel is recorded.
 #[diagnostic::on_unimplemented(
-    message = "`if` decides while the kernel is recorded, but this condition is known only on the TPU",
+    message = "`if` and `while` decide while the kernel is recorded, but this condition is known only on the TPU",
     label = "a `{Self}`",
-    note = "for effects use `when(cond, || ...)`; to choose between tiles use `select(mask, a, b)`"
+    note = "for effects use `when(cond, || ...)`, to choose between tiles `select(mask, a, b)`, and to loop `while_loop`"
 )]
 pub trait HostBool {
     #[doc(hidden)]
@@ -37,7 +37,7 @@ impl HostBool for &bool {
     }
 }
 
-/// What `if cond` becomes, so that a traced `cond` is explained.
+/// What the condition of an `if` or `while` becomes, so that a traced `cond` is explained.
 pub fn host_bool<B: HostBool>(b: B) -> bool {
     b.get()
 }

@@ -181,6 +181,11 @@ pub fn smem<T: Elem, const R: usize>(shape: [usize; R]) -> Smem<T> {
 }
 
 /// How a parameter type is described at launch, and bound while recording.
+#[diagnostic::on_unimplemented(
+    message = "a kernel has no parameter of type `{Self}`",
+    label = "not a parameter type",
+    note = "arrays and memory are `In`, `Out`, `Scratch`, `Hbm`, ...; wrap a host value as `Host<{Self}>`"
+)]
 pub trait Param<const G: usize>: Sized {
     /// What the launch says of it.
     type Spec;

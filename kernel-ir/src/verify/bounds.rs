@@ -70,12 +70,16 @@ impl Bounds<'_> {
                 Offset::Const(n) => IntFact::known(i64::try_from(*n).unwrap_or(i64::MAX)),
                 Offset::Value(v) => self.ints[v.0 as usize],
             };
-            if let Some(what) = leaves(&start, size, length, always) {
+            if let Some(at) = leaves(&start, size, length, always) {
                 let name = &self.kernel.params[view.param].name;
+                let what =
+                    if size == 1 { format!("index {at}") } else { format!("{size} elements from {at}") };
                 let message = format!("{what} on axis {i} of `{name}`, which has length {length}");
                 let d =
                     Diagnostic::error("K0109", message).at(self.kernel.loc(span).clone(), "out of bounds");
-                self.found.push(d);
+                let traced = start.value().is_none();
+                let note = format!("the traced index goes from {} to {}", start.lo, start.hi);
+                self.found.push(if traced && start.exact { d.note(note) } else { d });
                 return;
             }
         }
@@ -89,21 +93,18 @@ pub(super) fn runs(kind: &OpKind, ints: &[IntFact]) -> bool {
     matches!((bound(lo), bound(hi)), (Some(lo), Some(hi)) if lo < hi)
 }
 
-/// How an access of some length that starts at `start` leaves an axis, if it is known to.
-fn leaves(start: &IntFact, size: usize, length: usize, always: bool) -> Option<String> {
+/// Where an access of some length that starts at `start` leaves an axis, if it is known to.
+fn leaves(start: &IntFact, size: usize, length: usize, always: bool) -> Option<i64> {
     let (size, length) = (i64::try_from(size).ok()?, i64::try_from(length).ok()?);
-    let say = |at: i64| {
-        if size == 1 { format!("index {at}") } else { format!("elements {at} to {}", at + size - 1) }
-    };
     if start.hi < 0 {
-        return Some(say(start.hi));
+        return Some(start.hi);
     }
     if start.lo + size > length {
-        return Some(say(start.lo));
+        return Some(start.lo);
     }
-    let all = always && start.exact;
-    if all && start.hi + size > length {
-        return Some(format!("a traced index reaches {}: {}", start.hi, say(start.hi)));
+    let reached = always && start.exact;
+    if reached && start.hi + size > length {
+        return Some(start.hi);
     }
-    (all && start.lo < 0).then(|| format!("a traced index reaches {}: {}", start.lo, say(start.lo)))
+    (reached && start.lo < 0).then_some(start.lo)
 }

@@ -156,7 +156,7 @@ fn pair(kernel: &Kernel, events: &[(Key, bool, Event)], found: &mut Found) {
             _ => None,
         };
         if let Some(e) = unwaited {
-            let d = Diagnostic::error("K0203", format!("the copy that {sem} counts is never waited for"));
+            let d = Diagnostic::error("K0203", format!("a copy that {sem} counts is never waited for"));
             let d = d.at(kernel.loc(e.span).clone(), "started here");
             found.push(d.help("keep the copy and call `.wait()` on it before its data is used"));
         }
@@ -168,8 +168,7 @@ fn pair(kernel: &Kernel, events: &[(Key, bool, Event)], found: &mut Found) {
             _ => None,
         };
         if let Some(e) = unstarted {
-            let d =
-                Diagnostic::error("K0204", format!("this waits on {sem} for a copy that was not started"));
+            let d = Diagnostic::error("K0204", format!("a wait on {sem} for a copy that was not started"));
             let d = d.at(kernel.loc(e.span).clone(), "never returns");
             found.push(d.help("call `.start()` on the copy before"));
         }

@@ -68,7 +68,8 @@ fn dims(kernel: &Kernel, found: &mut Found) {
     };
     for p in &kernel.params {
         for e in p.array.iter().flat_map(|a| &a.shape) {
-            e.each_dim(&mut |d| need(d, p.span, "in the shape of this parameter"));
+            let span = p.window.as_ref().map_or(p.span, |w| w.span);
+            e.each_dim(&mut |d| need(d, span, &format!("in the shape of `{}`", p.name)));
         }
     }
     for g in &kernel.grid {

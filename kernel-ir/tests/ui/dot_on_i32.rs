@@ -1,0 +1,8 @@
+use kernel_ir::prelude::*;
+
+#[tpu_kernel]
+fn k(x: In<i32>, o: Out<i32>) {
+    o[..] = dot(x[..], x[..]);
+}
+
+fn main() {}
