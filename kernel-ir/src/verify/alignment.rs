@@ -10,9 +10,7 @@ use super::ints::IntFact;
 use super::views::{Length, View};
 use crate::diag::Diagnostic;
 use crate::ir::{DType, Kernel, Offset, OpKind, Span, Value};
-
-/// Lanes of a register.
-const LANES: usize = 128;
+use crate::target::{LANES, tile_rows};
 
 pub(super) fn check(kernel: &Kernel, views: &[Option<View>], ints: &[IntFact], found: &mut Found) {
     kernel.each_op(&mut |op| {
@@ -56,7 +54,7 @@ fn row_multiple(dtype: DType, touched: &View) -> u64 {
     let one_row = rows.size == Length::Known(1) && lanes.is_whole();
     match dtype.bits() {
         32 if one_column || one_row => 1,
-        bits => 8 * (32 / bits as u64),
+        _ => tile_rows(dtype) as u64,
     }
 }
 

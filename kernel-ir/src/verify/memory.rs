@@ -1,89 +1,83 @@
-//! K0305, K0311: what the kernel keeps in VMEM and SMEM fits.
+//! K0305, K0311: what the kernel keeps in VMEM and SMEM fits some TPU.
 
-use super::{Found, maps};
+use super::Found;
 use crate::diag::Diagnostic;
-use crate::ir::{DType, Kernel, MemorySpace, Param, RefType, Type};
+use crate::ir::{Kernel, MemorySpace, Type};
+use crate::target::{Generation, VmemUse};
 
-const MIB: u64 = 1 << 20;
-
-/// VMEM of the TPU generations that have most (v5e, v6e).
-const LARGEST_VMEM: u64 = 128 * MIB;
-
-/// SMEM of every TPU generation, less what libtpu keeps (it takes 1021 KiB on v5e).
-const SMEM: u64 = MIB - 3 * 1024;
+/// SMEM that libtpu keeps: it lets kernels take 1021 KiB of 1 MiB on v5e, 1022 on v4.
+const SMEM_KEPT: u64 = 3 << 10;
 
 /// Bytes that a row of SMEM is padded to.
 const SMEM_ROW: u64 = 512;
 
-/// What a parameter takes of a memory.
-struct Buffer<'k> {
-    param: &'k Param,
-    ty: &'k RefType,
-    /// Bytes of one, padded.
+/// What one parameter takes.
+struct Buffer {
+    name: String,
     bytes: u64,
-    /// Two for a window that moves.
-    copies: u64,
+    buffers: u64,
 }
 
-pub(super) fn check(kernel: &Kernel, found: &mut Found) {
-    for (space, name, code, largest) in
-        [(MemorySpace::Vmem, "VMEM", "K0305", LARGEST_VMEM), (MemorySpace::Smem, "SMEM", "K0311", SMEM)]
-    {
-        let mut buffers: Vec<_> = kernel.params.iter().filter_map(|p| buffer(kernel, p, space)).collect();
-        let total = buffers.iter().fold(0_u64, |n, b| n.saturating_add(b.bytes.saturating_mul(b.copies)));
-        if total > largest {
-            buffers.sort_by_key(|b| std::cmp::Reverse(b.bytes.saturating_mul(b.copies)));
-            let (needs, has) = (size(total), size(largest));
-            let message =
-                format!("kernel `{}` needs {needs} of {name}, but no TPU has more than {has}", kernel.name);
-            let d = Diagnostic::error(code, message).at(kernel.loc(kernel.span).clone(), "in this launch");
-            let d = buffers.iter().take(8).fold(d, |d, b| d.note(line(b)));
-            found.push(
-                d.help("use smaller blocks, or keep large arrays in HBM and copy the parts that are needed"),
-            );
-        }
+impl Buffer {
+    const fn total(&self) -> u64 {
+        self.bytes.saturating_mul(self.buffers)
     }
 }
 
-fn buffer<'k>(kernel: &'k Kernel, param: &'k Param, space: MemorySpace) -> Option<Buffer<'k>> {
-    let Type::Ref(ty) = kernel.ty(param.value) else { return None };
-    if ty.space != space {
-        return None;
-    }
-    let shape: Vec<u64> = ty.static_shape()?.iter().map(|n| *n as u64).collect();
-    let moves = param.window.is_some() && !maps::depends(param).is_constant();
-    let bytes = padded(ty.dtype()?, &shape, space);
-    Some(Buffer { param, ty, bytes, copies: if moves { 2 } else { 1 } })
+pub(super) fn check(kernel: &Kernel, vmem: &VmemUse, found: &mut Found) {
+    let most = |f: fn(Generation) -> u64| Generation::ALL.into_iter().map(f).max().unwrap_or(0);
+    let items = vmem.items.iter();
+    let vmem =
+        items.map(|i| Buffer { name: i.name.to_string(), bytes: i.bytes, buffers: i.buffers }).collect();
+    let largest = most(|g| g.target().vmem_bytes);
+    budget(kernel, "K0305", "VMEM", vmem, largest, found);
+    let largest = most(|g| g.target().smem_bytes) - SMEM_KEPT;
+    budget(kernel, "K0311", "SMEM", smem(kernel), largest, found);
 }
 
-/// Bytes of an array in tiles of 128 lanes by a register of rows; SMEM has rows only.
-fn padded(dtype: DType, shape: &[u64], space: MemorySpace) -> u64 {
-    let bytes = dtype.bytes() as u64;
-    let (outer, rows, lanes) = match shape {
-        [] => (&[][..], 1, 1),
-        [n] => (&[][..], 1, *n),
-        [outer @ .., rows, lanes] => (outer, *rows, *lanes),
+fn budget(
+    kernel: &Kernel,
+    code: &'static str,
+    memory: &str,
+    mut buffers: Vec<Buffer>,
+    largest: u64,
+    found: &mut Found,
+) {
+    let total = buffers.iter().fold(0_u64, |n, b| n.saturating_add(b.total()));
+    if total <= largest {
+        return;
+    }
+    buffers.sort_by_key(|b| std::cmp::Reverse(b.total()));
+    let (needs, has) = (size(total), size(largest));
+    let message =
+        format!("kernel `{}` needs {needs} of {memory}, but no TPU has more than {has}", kernel.name);
+    let d = Diagnostic::error(code, message).at(kernel.loc(kernel.span).clone(), "in this launch");
+    let d = buffers.iter().take(8).fold(d, |d, b| d.note(line(kernel, b)));
+    found.push(d.help("use smaller blocks, or keep large arrays in HBM and copy the parts that are needed"));
+}
+
+fn smem(kernel: &Kernel) -> Vec<Buffer> {
+    let buffer = |p: &crate::ir::Param| {
+        let Type::Ref(r) = kernel.ty(p.value) else { return None };
+        let (shape, element) = (r.static_shape()?, r.dtype()?.bytes() as u64);
+        let (row, outer) = shape.split_last().map_or((1, &[][..]), |(n, outer)| (*n as u64, outer));
+        let row = row.saturating_mul(element).checked_next_multiple_of(SMEM_ROW).unwrap_or(u64::MAX);
+        let bytes = outer.iter().fold(row, |n, d| n.saturating_mul(*d as u64));
+        (r.space == MemorySpace::Smem).then(|| Buffer { name: p.name.to_string(), bytes, buffers: 1 })
     };
-    let packing = 32 / dtype.bits() as u64;
-    let (row, rows) = match space {
-        MemorySpace::Smem => (lanes.saturating_mul(bytes).next_multiple_of(SMEM_ROW), rows),
-        _ => {
-            let tile = rows.next_power_of_two().clamp(packing, 8 * packing);
-            (lanes.next_multiple_of(128).saturating_mul(bytes), rows.next_multiple_of(tile))
-        }
-    };
-    outer.iter().fold(row.saturating_mul(rows), |n, d| n.saturating_mul(*d))
+    kernel.params.iter().filter_map(buffer).collect()
 }
 
 /// E.g. "`acc`: vmem f32[4096, 4096] takes 64.0 MiB".
-fn line(b: &Buffer<'_>) -> String {
-    let total = size(b.bytes.saturating_mul(b.copies));
-    let twice = if b.copies == 2 { ", two buffers since it moves" } else { "" };
-    format!("`{}`: {} takes {total}{twice}", b.param.name, b.ty)
+fn line(kernel: &Kernel, b: &Buffer) -> String {
+    let param = kernel.params.iter().find(|p| *p.name == *b.name);
+    let ty = param.map_or_else(String::new, |p| format!("{} ", kernel.ty(p.value)));
+    let twice = if b.buffers == 2 { ", two buffers since it moves" } else { "" };
+    format!("`{}`: {ty}takes {}{twice}", b.name, size(b.total()))
 }
 
 fn size(bytes: u64) -> String {
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit after the point")]
     let kib = bytes as f64 / 1024.0;
-    if bytes >= MIB { format!("{:.1} MiB", kib / 1024.0) } else { format!("{kib:.1} KiB") }
+    if bytes >= 1 << 20 { format!("{:.1} MiB", kib / 1024.0) } else { format!("{kib:.1} KiB") }
 }

@@ -50,6 +50,7 @@ pub use ints::IntFact;
 
 use crate::diag::{Diagnostic, Report};
 use crate::ir::{Kernel, OpKind, Value};
+use crate::target::{Generation, VmemUse};
 
 /// Findings, in the order of the rules.
 type Found = Vec<Diagnostic>;
@@ -61,6 +62,8 @@ pub struct Facts {
     pub warnings: Report,
     /// One a parameter, in order.
     pub windows: Vec<WindowFacts>,
+    /// What the kernel takes of VMEM.
+    pub vmem: VmemUse,
     ints: Vec<IntFact>,
 }
 
@@ -84,6 +87,11 @@ impl Facts {
     /// What is known of a scalar: [`IntFact::ANY`] for what is not an `i32` scalar of the verified kernel.
     pub fn int(&self, v: Value) -> IntFact {
         self.ints.get(v.0 as usize).copied().unwrap_or(IntFact::ANY)
+    }
+
+    /// Whether the kernel's windows and scratch fit a generation's VMEM.
+    pub fn fits(&self, generation: Generation) -> bool {
+        self.vmem.total() <= generation.target().vmem_bytes
     }
 }
 
@@ -115,7 +123,7 @@ pub fn verify(kernel: &Kernel) -> Result<Facts, Report> {
         return Err(report);
     }
     let windows = kernel.params.iter().map(maps::depends).collect();
-    Ok(Facts { warnings: report, windows, ints })
+    Ok(Facts { warnings: report, windows, vmem: VmemUse::of(kernel), ints })
 }
 
 /// The rules about the launch alone, for a kernel whose body could not be recorded without errors.
@@ -132,7 +140,7 @@ fn launch_rules(kernel: &Kernel, found: &mut Found) {
     launch::check(kernel, found);
     tiling::check(kernel, found);
     races::check(kernel, found);
-    memory::check(kernel, found);
+    memory::check(kernel, &VmemUse::of(kernel), found);
 }
 
 /// What the user calls an operation.

@@ -3,9 +3,7 @@
 use super::Found;
 use crate::diag::Diagnostic;
 use crate::ir::{ArrayType, DimExpr, Kernel, MemorySpace, Param, Type, Window};
-
-const LANES: usize = 128;
-const SUBLANES: usize = 8;
+use crate::target::{LANES, SUBLANES, packing};
 
 pub(super) fn check(kernel: &Kernel, found: &mut Found) {
     for p in &kernel.params {
@@ -31,7 +29,7 @@ fn block(kernel: &Kernel, p: &Param, array: &ArrayType, w: &Window, found: &mut 
     };
     let rank = w.block.len();
     if let ([n], [extent]) = (&w.block[..], &array.shape[..]) {
-        let least = LANES * (32 / array.dtype.bits());
+        let least = LANES * packing(array.dtype);
         let fits = takes_whole(*n, extent) || n.is_multiple_of(1024) || (n.is_power_of_two() && *n >= least);
         if !fits && *n > 0 {
             let rule = format!("wants a multiple of 1024, or a power of two from {least} up");

@@ -8,8 +8,7 @@ use super::Found;
 use super::views::{Axis, Length, Origin, View};
 use crate::diag::Diagnostic;
 use crate::ir::{DType, Kernel, MemorySpace, OpKind, Span, Type, Value};
-
-const LANES: usize = 128;
+use crate::target::{LANES, SUBLANES, packing, tile_rows};
 
 pub(super) fn check(kernel: &Kernel, views: &[Option<View>], found: &mut Found) {
     let mut w = Windows { kernel, views, found };
@@ -106,12 +105,11 @@ impl Windows<'_, '_> {
 
 /// Rows of the tiles in which a window of `rows` rows is taken.
 fn row_tile(dtype: DType, space: MemorySpace, rows: usize) -> usize {
-    let packing = 32 / dtype.bits();
-    let full = match (packing, space) {
-        (2, MemorySpace::Any) => 8,
-        _ => 8 * packing,
+    let full = match (dtype.bits(), space) {
+        (16, MemorySpace::Any) => SUBLANES,
+        _ => tile_rows(dtype),
     };
-    rows.next_power_of_two().clamp(packing, full)
+    rows.next_power_of_two().clamp(packing(dtype), full)
 }
 
 /// Whether a window at a known row stays inside one tile, which a DMA can then take a part of.

@@ -77,3 +77,20 @@ fn an_unused_parameter_is_a_warning() {
     let facts = kernel_ir::verify::verify(&kernel).expect("it was built");
     assert_snapshot!(facts.warnings);
 }
+
+#[tpu_kernel]
+fn narrow(x: In<i8>, o: Out<i8>) {
+    o[..] = (x[..] & x[..]) + 1i8;
+}
+
+#[test]
+fn narrow_arithmetic_is_a_warning() {
+    let kernel = narrow {
+        grid: grid([par(4)]),
+        x: array([128, 128]).block([32, 128], |[i]| (i, 0)),
+        o: array([128, 128]).block([32, 128], |[i]| (i, 0)),
+    };
+    let kernel = kernel.build().expect("a warning does not stop the build");
+    let facts = kernel_ir::verify::verify(&kernel).expect("it was built");
+    assert_snapshot!(facts.warnings);
+}

@@ -169,14 +169,3 @@ fn second_grid_axis(x: In<f32>, q: In<f32>, o: Out<f32>) {
 fn the_grid_has_the_axis() {
     assert_snapshot!(build!(second_grid_axis));
 }
-
-#[tpu_kernel]
-fn counted_in_a_row(x: In<f32>, q: In<f32>, o: Out<f32>) {
-    let lane = iota([256], 0).to::<f32>();
-    o[..] = x[..] * lane.reshape([1, 256]) + q[0].sum(0).sum(1);
-}
-
-#[test]
-fn an_index_tile_has_two_axes() {
-    assert_snapshot!(build!(counted_in_a_row));
-}

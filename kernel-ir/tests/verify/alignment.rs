@@ -76,7 +76,7 @@ fn op(ty: Type, f: impl FnOnce(&mut Builder) -> OpKind) -> Vec<&'static str> {
 #[test]
 fn the_machine_has_the_operation() {
     assert_eq!(op(tile(I32, &[8, 128]), |_| OpKind::Iota { axis: 1 }), NONE);
-    assert_eq!(op(tile(I32, &[128]), |_| OpKind::Iota { axis: 0 }), ["K0309"]);
+    assert_eq!(op(tile(I32, &[128]), |_| OpKind::Iota { axis: 0 }), NONE);
     let dot = |a: DType, to: DType| {
         op(tile(to, &[8, 8]), |b| {
             let x = b.zeros(a, &[8, 128]);
