@@ -1,5 +1,5 @@
 //! What the tests share: numbers that any language can make again, routings, and comparing with float64.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use half::bf16;
 use kernel_ir::exec::{Array, Element};
