@@ -33,6 +33,13 @@ pub(super) struct Dma {
     landed: Vec<((usize, usize), usize)>,
 }
 
+impl Dma {
+    /// True when no copy is on its way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.flying.is_empty()
+    }
+}
+
 impl Core<'_> {
     /// Starts a copy.
     pub(super) fn copy_start(&mut self, src: Slot, dst: Slot, sem: Slot, span: Span) -> Checked<()> {

@@ -4,6 +4,7 @@
 //! Integers are multiplied as floats in panels short enough to be exact.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 
 use half::bf16;
 
@@ -11,10 +12,12 @@ use super::data::{Stored, round_bf16};
 
 /// Depth of a panel. A product of `i8` is at most 2^14: 512 of them fit the 24 bits that `f32` holds exactly.
 const DEPTH: usize = 512;
-/// Columns of a panel of the right side.
-const WIDTH: usize = 512;
-/// Below this many multiplications a second thread does not pay.
-const SHARE: usize = 1 << 21;
+/// Columns of a panel of the right side: with [`DEPTH`], half a MiB of `f32`.
+const WIDTH: usize = 256;
+/// The fewest rows or columns that a thread is given.
+const LEAST: usize = 32;
+/// Fewer multiplications than this do not pay for a thread.
+const SHARE: usize = 1 << 20;
 
 /// The elements of one side.
 #[derive(Clone, Copy, Debug)]
@@ -63,14 +66,12 @@ impl<'a> Matrix<'a> {
         for i in 0..outer {
             let at = self.offset + i * step;
             match self.elements {
-                Elements::F32(v) if self.round => {
-                    out.extend(line(v, at, stride, inner).map(|x| round_bf16(*x)));
-                }
-                Elements::F32(v) => out.extend(line(v, at, stride, inner).copied()),
-                Elements::Bf16(v) => out.extend(line(v, at, stride, inner).map(|x| x.lane())),
-                Elements::I32(v) => out.extend(line(v, at, stride, inner).map(|x| *x as f32)),
-                Elements::I16(v) => out.extend(line(v, at, stride, inner).map(|x| f32::from(*x))),
-                Elements::I8(v) => out.extend(line(v, at, stride, inner).map(|x| f32::from(*x))),
+                Elements::F32(v) if self.round => extend(out, v, at, stride, inner, round_bf16),
+                Elements::F32(v) => extend(out, v, at, stride, inner, |x| x),
+                Elements::Bf16(v) => extend(out, v, at, stride, inner, bf16::lane),
+                Elements::I32(v) => extend(out, v, at, stride, inner, |x| x as f32),
+                Elements::I16(v) => extend(out, v, at, stride, inner, f32::from),
+                Elements::I8(v) => extend(out, v, at, stride, inner, f32::from),
             }
         }
         if by_rows { (cols, 1) } else { (1, rows) }
@@ -88,8 +89,13 @@ impl<'a> Matrix<'a> {
     }
 }
 
-fn line<T>(v: &[T], at: usize, stride: usize, n: usize) -> impl Iterator<Item = &T> {
-    v[at..].iter().step_by(stride.max(1)).take(n)
+/// Appends `n` elements, `stride` apart, through `f`.
+fn extend<T: Copy>(out: &mut Vec<f32>, v: &[T], at: usize, stride: usize, n: usize, f: impl Fn(T) -> f32) {
+    if stride == 1 {
+        out.extend(v[at..at + n].iter().map(|x| f(*x)));
+    } else {
+        out.extend(v[at..].iter().step_by(stride.max(1)).take(n).map(|x| f(*x)));
+    }
 }
 
 /// Sizes of a product `[m, k] x [k, n]`.
@@ -114,24 +120,36 @@ pub(super) fn multiply(
     if k == 0 && !accumulate {
         c.fill(0.0);
     }
-    if m == 0 || n == 0 || k == 0 {
-        return;
+    if m > 0 && n > 0 && k > 0 {
+        let parts = threads.min(m * n * k / SHARE).max(1);
+        share(size, a, b, accumulate, Target::new(c, n), parts);
     }
-    if threads > 1 && m * n * k >= 2 * SHARE && m >= 2 {
-        // Rows of the result are split: each part is a slice of its own. The right side is packed by both.
-        let parts = threads.min(m * n * k / SHARE);
-        let top = (m * (parts / 2) / parts).next_multiple_of(8).min(m);
-        let (above, below) = c.split_at_mut(top * n);
+}
+
+/// Splits the result among threads.
+fn share(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, c: Target<'_>, parts: usize) {
+    let Size { m, n, .. } = size;
+    // Each part packs the side that is not split: split the longer one.
+    if parts < 2 || m.max(n) < 2 * LEAST {
+        return panels(size, a, b, accumulate, c);
+    }
+    let (half, rest) = (parts / 2, parts - parts / 2);
+    let cut = |len: usize| (len * half / parts).next_multiple_of(LEAST).min(len);
+    if n >= m {
+        let at = cut(n);
+        let (left, right) = c.split_columns(at);
         rayon::join(
-            || multiply(Size { m: top, ..size }, a, b, accumulate, above, parts / 2),
-            || {
-                let size = Size { m: m - top, ..size };
-                multiply(size, a.from(top, 0), b, accumulate, below, parts - parts / 2);
-            },
+            || share(Size { n: at, ..size }, a, b, accumulate, left, half),
+            || share(Size { n: n - at, ..size }, a, b.from(0, at), accumulate, right, rest),
         );
-        return;
+    } else {
+        let at = cut(m);
+        let (above, below) = c.split_rows(at);
+        rayon::join(
+            || share(Size { m: at, ..size }, a, b, accumulate, above, half),
+            || share(Size { m: m - at, ..size }, a.from(at, 0), b, accumulate, below, rest),
+        );
     }
-    panels(size, a, b, accumulate, c);
 }
 
 thread_local! {
@@ -139,11 +157,11 @@ thread_local! {
     static PANELS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((vec![], vec![])) };
 }
 
-fn panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, c: &mut [f32]) {
+fn panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c: Target<'_>) {
     let Size { m, k, n } = size;
     if let (Some(x), Some(y)) = (a.in_place(), b.in_place()) {
         let (x, y) = (Dense::new(x, a, m, k), Dense::new(y, b, k, n));
-        return sgemm(size, x, y, accumulate, c, 0);
+        return sgemm(k, x, y, accumulate, c);
     }
     PANELS.with_borrow_mut(|(left, right)| {
         for k0 in (0..k).step_by(DEPTH) {
@@ -164,8 +182,7 @@ fn panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, c: &mut [f
                     let (row, col) = part.widen(depth, width, right);
                     Dense { data: right, row, col }
                 };
-                let size = Size { m, k: depth, n: width };
-                sgemm(size, x, y, accumulate || k0 > 0, c, n0);
+                sgemm(depth, x, y, accumulate || k0 > 0, c.columns(n0, width));
             }
         }
     });
@@ -186,21 +203,65 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// Multiplies into the columns of `c` from `column` on; `c` has `c.len() / m` columns.
+/// Some rows and columns of a result.
+struct Target<'a> {
+    first: *mut f32,
+    rows: usize,
+    cols: usize,
+    /// Distance between rows.
+    stride: usize,
+    whole: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: a target is a mutable borrow of its elements; no other target has any of them.
+#[allow(unsafe_code, reason = "parts of one result go to several threads")]
+unsafe impl Send for Target<'_> {}
+
+impl<'a> Target<'a> {
+    fn new(c: &'a mut [f32], cols: usize) -> Self {
+        let rows = c.len() / cols;
+        Self { first: c.as_mut_ptr(), rows, cols, stride: cols, whole: PhantomData }
+    }
+
+    /// The columns before `at`, and the others.
+    fn split_columns(self, at: usize) -> (Self, Self) {
+        assert!(at < self.cols, "both parts have columns");
+        let right = Self { first: self.first.wrapping_add(at), cols: self.cols - at, ..self };
+        (Self { cols: at, ..right.beside(self.first) }, right)
+    }
+
+    /// The rows before `at`, and the others.
+    fn split_rows(self, at: usize) -> (Self, Self) {
+        assert!(at < self.rows, "both parts have rows");
+        let below = Self { first: self.first.wrapping_add(at * self.stride), rows: self.rows - at, ..self };
+        (Self { rows: at, ..below.beside(self.first) }, below)
+    }
+
+    /// Another part of the same result.
+    const fn beside(&self, first: *mut f32) -> Self {
+        Self { first, rows: self.rows, cols: self.cols, stride: self.stride, whole: PhantomData }
+    }
+
+    /// Some of the columns, while the others are not touched.
+    fn columns(&mut self, at: usize, cols: usize) -> Target<'_> {
+        assert!(at + cols <= self.cols, "the columns are part of the target");
+        Target { cols, ..self.beside(self.first.wrapping_add(at)) }
+    }
+}
+
+/// `c = a b` or `c += a b`, on this thread.
 #[allow(unsafe_code, reason = "matrixmultiply takes pointers")]
-fn sgemm(size: Size, a: Dense<'_>, b: Dense<'_>, accumulate: bool, c: &mut [f32], column: usize) {
-    let Size { m, k, n } = size;
-    let columns = c.len() / m;
+fn sgemm(k: usize, a: Dense<'_>, b: Dense<'_>, accumulate: bool, c: Target<'_>) {
+    let (m, n) = (c.rows, c.cols);
     let reach = |x: &Dense<'_>, rows: usize, cols: usize| (rows - 1) * x.row + (cols - 1) * x.col;
     assert!(
-        reach(&a, m, k) < a.data.len() && reach(&b, k, n) < b.data.len() && column + n <= columns,
-        "both sides and the result are inside their slices"
+        reach(&a, m, k) < a.data.len() && reach(&b, k, n) < b.data.len(),
+        "both sides are inside their slices"
     );
     let beta = if accumulate { 1.0 } else { 0.0 };
-    let c = &mut c[column..];
-    // SAFETY: the assertion bounds every address that the strides reach in `a` and `b`. In `c` they reach at most
-    // `(m - 1) * columns + n - 1`, which is inside since `column + n <= columns`; `c` is borrowed mutably, so it
-    // overlaps neither side, and its elements do not overlap one another since `n <= columns`.
+    // SAFETY: the assertion bounds every address that the strides reach in `a` and `b`. A target holds `rows` rows of
+    // `cols` elements, `stride >= cols` apart, of a slice that it borrows mutably (`new`, and splits that only shrink
+    // it), so the result is inside its allocation, overlaps neither side, and no other thread has these elements.
     unsafe {
         matrixmultiply::sgemm(
             m,
@@ -214,8 +275,8 @@ fn sgemm(size: Size, a: Dense<'_>, b: Dense<'_>, accumulate: bool, c: &mut [f32]
             b.row as isize,
             b.col as isize,
             beta,
-            c.as_mut_ptr(),
-            columns as isize,
+            c.first,
+            c.stride as isize,
             1,
         );
     }

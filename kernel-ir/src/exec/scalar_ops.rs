@@ -6,7 +6,8 @@ use super::core::{Argument, Core};
 use super::data::{Data, Stored, each_data};
 use super::fault::{Checked, Fault};
 use super::fused::division_by_zero;
-use super::plan::{Slot, lower_offset};
+use super::layout::MAX_RANK;
+use super::plan::Slot;
 use super::scalar::{Number, Scalar};
 use super::view::{Place, View};
 
@@ -89,11 +90,35 @@ impl Core<'_> {
             .map_err(|f| f.note(format!("the ref is `{}`", self.name(view.place))))
     }
 
-    /// The position of one element of a ref.
-    fn element(&self, base: Slot, offsets: &[Offset], span: Span) -> Checked<(View, usize)> {
-        let offsets: Vec<_> = offsets.iter().map(lower_offset).collect();
-        let view = self.window(base, &offsets, &vec![1; offsets.len()], span)?;
-        Ok((view, view.layout().offset))
+    /// The place and position of one element of a ref. Scalar loops spend their time here: nothing is allocated.
+    fn element(&self, base: Slot, offsets: &[Offset], write: bool, span: Span) -> Checked<(Place, usize)> {
+        let view = self.views[base]
+            .as_ref()
+            .ok_or_else(|| Fault::refused(span, "a ref is used before it is made"))?;
+        let mut at = [0; MAX_RANK];
+        for (at, o) in at.iter_mut().zip(offsets) {
+            *at = match o {
+                Offset::Const(n) => *n as i64,
+                Offset::Value(v) => self.index(v.0 as usize, "an offset", span)?,
+            };
+        }
+        let at = &at[..offsets.len().min(MAX_RANK)];
+        if !self.dma.is_idle() {
+            let one = view.slice(at, &[1; MAX_RANK][..at.len()], span)?;
+            if write {
+                self.may_write(&one, span)?;
+            } else {
+                self.may_read(&one, span)?;
+            }
+        }
+        match view.position(at) {
+            Some(i) => Ok((view.place, i)),
+            None => {
+                let slice = view.slice(at, &[1; MAX_RANK][..at.len()], span);
+                let fault = slice.err().unwrap_or_else(|| Fault::refused(span, "a scalar in HBM"));
+                Err(fault.note(format!("the ref is `{}`", self.name(view.place))))
+            }
+        }
     }
 
     fn load_scalar(&self, base: Slot, offsets: &[Offset], span: Span) -> Checked<Scalar> {
@@ -103,13 +128,12 @@ impl Core<'_> {
         {
             v[i].lane().into()
         }
-        let (view, i) = self.element(base, offsets, span)?;
-        self.may_read(&view, span)?;
-        let (data, written) = match (view.place, &self.call.arguments[view.place.param()]) {
+        let (place, i) = self.element(base, offsets, false, span)?;
+        let (data, written) = match (place, &self.call.arguments[place.param()]) {
             (Place::Local(p), _) => (&self.local[p].data, self.local[p].written.as_ref()),
             (Place::Input(_), Argument::Input(a)) => (a.data(), None),
             _ => {
-                let message = format!("`{}` is not in SMEM", self.name(view.place));
+                let message = format!("`{}` is not in SMEM", self.name(place));
                 return Err(Fault::refused(span, message));
             }
         };
@@ -117,11 +141,10 @@ impl Core<'_> {
     }
 
     fn store_scalar(&mut self, base: Slot, offsets: &[Offset], value: Slot, span: Span) -> Checked<()> {
-        let (view, i) = self.element(base, offsets, span)?;
-        self.may_write(&view, span)?;
+        let (place, i) = self.element(base, offsets, true, span)?;
         let value = self.scalars[value];
-        let Place::Local(p) = view.place else {
-            let message = format!("`{}` cannot be stored to", self.name(view.place));
+        let Place::Local(p) = place else {
+            let message = format!("`{}` cannot be stored to", self.name(place));
             return Err(Fault::refused(span, message));
         };
         let memory = &mut self.local[p];

@@ -51,38 +51,40 @@ impl Core<'_> {
                 let (lo, hi) =
                     (self.index(*lo, "a loop bound", span)?, self.index(*hi, "a loop bound", span)?);
                 self.budget(hi.saturating_sub(lo).try_into().unwrap_or(0), span)?;
-                let mut carried = self.take_all(init);
+                let mut carried = vec![];
+                self.take_all(init, &mut carried);
                 for i in lo..hi {
                     // Both bounds are `i32`.
                     self.scalars[*index] = Scalar::int(i as i32);
-                    self.give_all(carried, args);
+                    self.give_all(&mut carried, args);
                     self.run(body)?;
-                    carried = self.take_all(&body.results);
+                    self.take_all(&body.results, &mut carried);
                 }
-                self.give_all(carried, results);
+                self.give_all(&mut carried, results);
             }
             Action::While { init, cond, cond_args, body, body_args, results } => {
-                let mut carried = self.take_all(init);
+                let mut carried = vec![];
+                self.take_all(init, &mut carried);
                 let mut rounds = 0;
                 loop {
-                    self.give_all(carried, cond_args);
+                    self.give_all(&mut carried, cond_args);
                     self.run(cond)?;
                     let more = match cond.results.first() {
                         Some(c) => self.flag(c.slot, "a loop condition", span)?,
                         None => false,
                     };
                     // The condition only looked at the values: they move on.
-                    carried = self.move_on(cond_args, init);
+                    self.move_on(cond_args, init, &mut carried);
                     if !more {
                         break;
                     }
                     rounds += 1;
                     self.budget(rounds, span)?;
-                    self.give_all(carried, body_args);
+                    self.give_all(&mut carried, body_args);
                     self.run(body)?;
-                    carried = self.take_all(&body.results);
+                    self.take_all(&body.results, &mut carried);
                 }
-                self.give_all(carried, results);
+                self.give_all(&mut carried, results);
             }
         }
         Ok(())
@@ -107,18 +109,19 @@ impl Core<'_> {
         }
     }
 
-    fn take_all(&mut self, passed: &[Passed]) -> Vec<Carried> {
-        passed.iter().map(|p| self.take(p)).collect()
+    /// Takes values out of their slots; all of them before any is put into another, since they may trade places.
+    fn take_all(&mut self, passed: &[Passed], carried: &mut Vec<Carried>) {
+        carried.extend(passed.iter().map(|p| self.take(p)));
     }
 
-    fn move_on(&mut self, slots: &[Slot], like: &[Passed]) -> Vec<Carried> {
-        let take =
-            |(slot, p): (&Slot, &Passed)| self.take(&Passed { slot: *slot, is_tile: p.is_tile, last: true });
-        slots.iter().zip(like).map(take).collect()
+    fn move_on(&mut self, slots: &[Slot], like: &[Passed], carried: &mut Vec<Carried>) {
+        let passed =
+            slots.iter().zip(like).map(|(slot, p)| Passed { slot: *slot, is_tile: p.is_tile, last: true });
+        carried.extend(passed.map(|p| self.take(&p)));
     }
 
-    fn give_all(&mut self, carried: Vec<Carried>, slots: &[Slot]) {
-        for (c, slot) in carried.into_iter().zip(slots) {
+    fn give_all(&mut self, carried: &mut Vec<Carried>, slots: &[Slot]) {
+        for (c, slot) in carried.drain(..).zip(slots) {
             match c {
                 Carried::Scalar(s) => self.scalars[*slot] = s,
                 Carried::Tile(t) => self.set_tile(*slot, t),
@@ -127,7 +130,8 @@ impl Core<'_> {
     }
 
     fn pass(&mut self, from: &[Passed], to: &[Slot]) {
-        let carried = self.take_all(from);
-        self.give_all(carried, to);
+        let mut carried = vec![];
+        self.take_all(from, &mut carried);
+        self.give_all(&mut carried, to);
     }
 }

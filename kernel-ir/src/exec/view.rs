@@ -101,6 +101,19 @@ impl View {
         Ok(out)
     }
 
+    /// The position of one element, if it is inside the ref.
+    pub(super) fn position(&self, at: &[i64]) -> Option<usize> {
+        if at.len() != self.axes.len() {
+            return None;
+        }
+        let mut index = self.start;
+        for (axis, at) in self.axes.iter().zip(at) {
+            let at = usize::try_from(*at).ok().filter(|at| *at < self.extent[*axis])?;
+            index[*axis] += at;
+        }
+        Some(index.iter().zip(self.whole.iter()).fold(0, |position, (i, n)| position * n + i))
+    }
+
     /// How far a slice of the ref may reach along an axis of the whole.
     fn limit(&self, axis: usize) -> i64 {
         let end = self.start[axis] + self.extent[axis];

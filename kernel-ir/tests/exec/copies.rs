@@ -68,7 +68,7 @@ fn a_copy_goes_to_vmem_and_back_by_slices() {
 fn sizes_and_offsets_may_be_known_only_when_it_runs() {
     let mut b = Build::once();
     let n = DimExpr::dim("n");
-    let x = b.array(("x", Role::Input), DType::I32, MemorySpace::Any, &[n.clone()]);
+    let x = b.array(("x", Role::Input), DType::I32, MemorySpace::Any, std::slice::from_ref(&n));
     let o = b.array(("o", Role::Output), DType::I32, MemorySpace::Any, &[n]);
     let sem = b.semaphore("sem");
     let len = b.op(Type::Scalar(DType::I32), OpKind::Dim { name: "n".into() });

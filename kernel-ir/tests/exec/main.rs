@@ -8,4 +8,5 @@ mod copies;
 mod kernels;
 mod ops;
 mod products;
+mod random;
 mod windows;

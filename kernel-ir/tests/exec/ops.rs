@@ -77,7 +77,8 @@ fn unary_functions_of_integers() {
 
 #[test]
 fn binary_functions_of_floats() {
-    let table: [(Binary, fn(f64, f64) -> f64); 7] = [
+    type F = fn(f64, f64) -> f64;
+    let table: [(Binary, F); 7] = [
         (Binary::Add, |x, y| x + y),
         (Binary::Sub, |x, y| x - y),
         (Binary::Mul, |x, y| x * y),

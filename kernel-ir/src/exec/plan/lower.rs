@@ -84,7 +84,7 @@ pub(super) const fn slot(v: Value) -> Slot {
     v.0 as usize
 }
 
-pub(in crate::exec) fn offset(o: &ir::Offset) -> Offset {
+pub(super) fn offset(o: &ir::Offset) -> Offset {
     match o {
         ir::Offset::Const(n) => Offset::Const(*n),
         ir::Offset::Value(v) => Offset::Slot(slot(*v)),

@@ -12,7 +12,7 @@ use crate::ir::{Binary, Compare, DType, OpKind, Reduction, Span, Unary};
 
 use super::scalar::Scalar;
 
-pub(super) use lower::{compile, offset as lower_offset};
+pub(super) use lower::compile;
 
 /// Where a value lives while the kernel runs: its index in the kernel's table of values.
 pub(super) type Slot = usize;
