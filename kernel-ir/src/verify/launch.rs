@@ -61,7 +61,7 @@ fn dims(kernel: &Kernel, found: &mut Found) {
             return;
         }
         told.push(d.clone());
-        let d = Diagnostic::error("K0312", format!("no argument of the kernel shows dim `{d}`"))
+        let d = Diagnostic::warning("K0312", format!("no argument of the kernel shows dim `{d}`"))
             .at(kernel.loc(span).clone(), what)
             .help(format!("give an input an axis of length `{d}`, or make `{d}` a number"));
         found.push(d);

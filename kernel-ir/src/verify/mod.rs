@@ -16,7 +16,7 @@
 //! - `K0109` [`bounds`]: no access that is known to leave its ref.
 //!
 //! The launch and the machine:
-//! - `K0301` [`launch`]: a block fits its array. `K0312`: every dim can be read off an argument.
+//! - `K0301` [`launch`]: a block fits its array. `K0312`: every dim can be read off an argument (a warning).
 //! - `K0302` [`tiling`]: blocks are made of whole (8, 128) tiles.
 //! - `K0303`, `K0304`, `K0307` [`races`]: steps of a parallel axis write different blocks, output blocks are visited
 //!   in one go, and block indices are inside their arrays; tried out on grid steps by [`maps`].
@@ -92,6 +92,16 @@ impl Facts {
     /// Whether the kernel's windows and scratch fit a generation's VMEM.
     pub fn fits(&self, generation: Generation) -> bool {
         self.vmem.total() <= generation.target().vmem_bytes
+    }
+}
+
+impl Kernel {
+    /// Checks the kernel against every rule; see [`verify`].
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub fn verify(&self) -> Result<Facts, Report> {
+        verify(self)
     }
 }
 

@@ -74,8 +74,7 @@ fn an_unused_parameter_is_a_warning() {
         o: array([32, 128]).block([8, 128], |[i]| (i, 0)),
     };
     let kernel = kernel.build().expect("a warning does not stop the build");
-    let facts = kernel_ir::verify::verify(&kernel).expect("it was built");
-    assert_snapshot!(facts.warnings);
+    assert_snapshot!(kernel.verify().expect("it was built").warnings);
 }
 
 #[tpu_kernel]
@@ -91,6 +90,5 @@ fn narrow_arithmetic_is_a_warning() {
         o: array([128, 128]).block([32, 128], |[i]| (i, 0)),
     };
     let kernel = kernel.build().expect("a warning does not stop the build");
-    let facts = kernel_ir::verify::verify(&kernel).expect("it was built");
-    assert_snapshot!(facts.warnings);
+    assert_snapshot!(kernel.verify().expect("it was built").warnings);
 }
