@@ -1,8 +1,8 @@
 //! Whole kernels in IR: a matmul over any m, k, n, and a gather of rows by DMA.
 
 use kernel_ir::ir::{
-    Binary, Block, Compare, DType, DimExpr, DimOp, DotDims, Kernel, MemorySpace, OpKind, Precision, Role,
-    Semantics, Type,
+    Binary, Block, Compare, DType, DimExpr, DimOp, DotDims, Kernel, MemorySpace, Offset, OpKind, Precision,
+    Role, Semantics, Type,
 };
 
 use crate::build::Builder;
@@ -97,4 +97,25 @@ fn masked(
     let mask = b.op(OpKind::Compare { op: Compare::Lt, x: at, y: left }, Type::tile(DType::Bool, shape));
     let zero = b.fill(dtype, shape, 0.0);
     b.op(OpKind::Select { mask, x, y: zero }, Type::tile(dtype, shape))
+}
+
+/// `out[i] = x[table[i]]` by blocks of 8 rows: windows that a prefetched array of symbolic length steers.
+pub(crate) fn lookup() -> Kernel {
+    let mut b = Builder::new("lookup");
+    b.axis(DimExpr::dim("n"), Semantics::Arbitrary);
+    let table = b.whole("table", Role::Prefetch, DType::I32, &["n"], MemorySpace::Smem);
+    let x = b.windowed("x", Role::Input, DType::F32, &["m", "128"], &[8, 128], |b, g| {
+        let offsets = vec![Offset::Value(g[0])];
+        let row = b.op(OpKind::LoadScalar { base: table, offsets }, I32);
+        let steps = b.op(OpKind::NumPrograms { axis: 0 }, I32);
+        let last = b.op(OpKind::Dim { name: "m".into() }, I32);
+        let row = b.op(binary(Binary::Min, row, steps), I32);
+        let row = b.op(binary(Binary::Min, row, last), I32);
+        vec![row, b.int(0)]
+    });
+    let out =
+        b.windowed("out", Role::Output, DType::F32, &["l", "128"], &[8, 128], |b, g| vec![g[0], b.int(0)]);
+    let v = b.load(x, DType::F32, &[8, 128]);
+    b.store(out, v);
+    b.finish()
 }

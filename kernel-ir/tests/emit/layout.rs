@@ -106,15 +106,14 @@ pub(crate) fn moves() -> Vec<Case> {
                     (d, SHAPE),
                     move |b, x| {
                         let y = b.op(OpKind::Reduce { op, x: x[0], axis }, Type::tile(d, to));
-                        let y = if to.len() == 3 {
+                        if to.len() == 3 {
                             b.op(OpKind::Reshape { x: y }, Type::tile(d, SHAPE))
                         } else if to.len() == 1 {
                             let y = b.op(OpKind::ToScalar { x: y }, Type::Scalar(d));
                             b.op(OpKind::Broadcast { x: y }, Type::tile(d, SHAPE))
                         } else {
                             b.op(OpKind::Broadcast { x: y }, Type::tile(d, SHAPE))
-                        };
-                        y
+                        }
                     },
                 ));
             }

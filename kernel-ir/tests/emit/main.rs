@@ -3,6 +3,7 @@
 #![cfg(all(feature = "emit", feature = "aot"))]
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
+mod broken;
 mod build;
 mod cases;
 mod compile;
@@ -25,7 +26,7 @@ fn check(name: &str, cases: &[Case], generations: &[Generation]) {
     for part in cases.chunks(24) {
         let all = together(name, part);
         for generation in generations {
-            if !refusals(&[all.clone()], &[*generation], &dims(&[])).is_empty() {
+            if !refusals(std::slice::from_ref(&all), &[*generation], &dims(&[])).is_empty() {
                 let alone: Vec<_> = part.iter().map(|case| together(&case.name, &[*case])).collect();
                 refused.extend(refusals(&alone, &[*generation], &dims(&[])));
             }
@@ -73,8 +74,27 @@ fn one_matmul_compiles_for_any_size() {
         let kernel = kernels::matmul(dtype, 256, 256, 512);
         for (m, k, n) in [(1, 7, 1), (2, 512, 512), (1000, 700, 300)] {
             let dims = dims(&[("m", m), ("k", k), ("n", n)]);
-            let refused = refusals(&[kernel.clone()], &Generation::ALL, &dims);
+            let refused = refusals(std::slice::from_ref(&kernel), &Generation::ALL, &dims);
             assert!(refused.is_empty(), "{}", refused.join("\n"));
         }
+    }
+}
+
+#[test]
+fn prefetched_arrays_may_have_any_length() {
+    for n in [1, 8, 100, 128, 5000] {
+        let dims = dims(&[("n", n), ("m", 64), ("l", 8 * n)]);
+        let refused = refusals(&[kernels::lookup()], &Generation::ALL, &dims);
+        assert!(refused.is_empty(), "{}", refused.join("\n"));
+    }
+}
+
+#[test]
+fn libtpu_complains_at_the_line_that_asked() {
+    // v4 multiplies no integers. The dot is on line 13.
+    let case = layout::dots().into_iter().find(|c| c.name == "dot_i8_i8_i32_Highest_10").unwrap();
+    let refused = refusals(&[together("int_dot", &[&case])], &[Generation::V4], &dims(&[]));
+    for text in &refused {
+        assert!(text.contains("K0506") && text.contains("kernels/test.rs:"), "{text}");
     }
 }

@@ -1,5 +1,6 @@
 //! A function under construction: where operations go, what each IR value became, and the constants at its top.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub(super) struct Function<'c, 'a, 'k> {
     dims_operand: Option<Value<'c, 'a>>,
     dims: HashMap<Arc<str>, Value<'c, 'a>>,
     values: HashMap<ir::Value, Value<'c, 'a>>,
+    /// Types of refs, which take a parser to make.
+    memrefs: RefCell<HashMap<&'k RefType, Type<'c>>>,
 }
 
 /// An IR type seen elementwise: what the elements are, and how many.
@@ -58,6 +61,7 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
             dims_operand: None,
             dims: HashMap::new(),
             values: HashMap::new(),
+            memrefs: RefCell::default(),
         }
     }
 
@@ -90,8 +94,8 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
     pub(super) fn shaped(&self, v: ir::Value) -> Fallible<Shaped<'k>> {
         match self.ty(v)? {
             ir::Type::Scalar(dtype) => Ok(Shaped { dtype: *dtype, shape: None }),
-            ir::Type::Tile(t) if t.shape.is_empty() || t.is_empty() => {
-                Err(self.malformed(format!("%{} is a {t}, but a tile has at least one element", v.0)))
+            ir::Type::Tile(t) if !is_tile(&t.shape) => {
+                Err(self.malformed(format!("%{} is a {t}, which is empty or too large for a tile", v.0)))
             }
             ir::Type::Tile(t) => Ok(Shaped { dtype: t.dtype, shape: Some(&t.shape) }),
             other @ ir::Type::Ref(_) => {
@@ -143,7 +147,13 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
     pub(super) fn mlir_of(&self, v: ir::Value) -> Fallible<Type<'c>> {
         match self.ty(v)? {
             ir::Type::Ref(r) => {
-                types::memref(self.context, r).ok_or_else(|| self.malformed(format!("{r} is too large")))
+                if let Some(known) = self.memrefs.borrow().get(r) {
+                    return Ok(*known);
+                }
+                let made = types::memref(self.context, r)
+                    .ok_or_else(|| self.malformed(format!("{r} is too large")))?;
+                self.memrefs.borrow_mut().insert(r, made);
+                Ok(made)
             }
             _ => Ok(self.mlir(self.shaped(v)?)),
         }
@@ -314,6 +324,12 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
     pub(super) fn malformed(&self, message: impl Into<String>) -> Diagnostic {
         problem(self.kernel, self.span, "K0602", message)
     }
+}
+
+/// Whether a tile may have this shape: at least one axis, at least one element, and fewer than any TPU has bytes for.
+fn is_tile(shape: &[usize]) -> bool {
+    let len = shape.iter().try_fold(1_usize, |len, n| len.checked_mul(*n));
+    !shape.is_empty() && len.is_some_and(|len| (1..1 << 31).contains(&len))
 }
 
 /// An argument of a block.

@@ -149,12 +149,13 @@ pub(super) fn function<'c>(context: &'c Context, inputs: &[Type<'c>], results: &
 
 /// A constant of one element, which is rounded to `dtype` and has type `ty`.
 pub(super) fn number<'c>(context: &'c Context, dtype: DType, ty: Type<'c>, value: Number) -> Attribute<'c> {
+    let unused = if dtype == DType::Bool { 0 } else { 64 - dtype.bits() };
     match value {
         Number::Float(x) if dtype == DType::Bf16 => {
             FloatAttribute::new(context, ty, half::bf16::from_f64(x).to_f64()).into()
         }
         Number::Float(x) => FloatAttribute::new(context, ty, x).into(),
-        Number::Int(n) => int(ty, n),
+        Number::Int(n) => int(ty, n << unused >> unused),
     }
 }
 
