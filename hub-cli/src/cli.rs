@@ -40,7 +40,7 @@ pub(crate) struct Global {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print results and errors only
+    /// Print only what was asked for, and errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// The hub's address, instead of HF_ENDPOINT
@@ -81,6 +81,9 @@ pub(crate) struct Build {
     /// Where the variants go [default: PACKAGE/build]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Do not check the modules with libtpu; they then claim no TPU generation
+    #[arg(long)]
+    pub(crate) no_tpu_check: bool,
 }
 
 /// Put a built package on the hub as one version

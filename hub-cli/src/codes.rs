@@ -56,7 +56,8 @@ codes! {
         "The hub's address is plain http and not this machine, so anyone on the way could read your token. Use https, or pass \
          --allow-http-token if the network is yours.";
     UnknownCode "H0107" "there is no such error code"
-        "`kernels-cli explain` without a code lists them all.";
+        "Codes are H and four digits for packages and hubs, K and four digits for kernels and their compiler. `kernels-cli explain` without \
+         a code lists them all.";
     Arguments "H0108" "the arguments contradict each other"
         "A version can be given once: as `--version 1`, as `--revision REV`, or in the name as OWNER/NAME@v1.";
     Io "H0109" "a file could not be read or written"
@@ -84,7 +85,7 @@ codes! {
     Moved "H0209" "somebody else published at the same time"
         "The branch has a newer commit than the one this upload was compared with. Nothing was written: run the command again.";
     FileNotFound "H0210" "the repository has no such file"
-        "The file is not part of this revision.";
+        "The file is not part of this revision. Another version may have it, or its name is spelled in another way.";
     Offline "H0211" "offline, and not in the cache"
         "HF_HUB_OFFLINE is set, so only the local cache is used, and it does not hold this revision whole. Run `kernels-cli get` once with \
          network access, or unset HF_HUB_OFFLINE.";
@@ -121,11 +122,13 @@ codes! {
         "A kernel's name is lower-case letters, digits and `-`, starts with a letter and does not end with `-`. Its id in metadata.json is \
          `_NAME_BACKEND_HASH`: Python registers the module under it, so an id such as `json` would replace a module of the standard library.";
     UnknownOp "H0403" "there is no such op"
-        "[tessera] ops names operations of the `kernels` crate.";
+        "`ops` in the table [tessera] of build.toml names operations of the `kernels` crate; the message lists those that there are.";
     Metadata "H0404" "metadata.json is not valid"
-        "Every variant has a metadata.json that the Python package `kernels` must accept.";
+        "Every variant has a metadata.json, which the Python package `kernels` reads before it loads the variant. A field is missing or has \
+         a value that `kernels` would not accept. `kernels-cli build` writes the file.";
     Index "H0405" "index.json is not valid"
-        "index.json lists a package's ops and their compiled modules; see the package chapter of the architecture document.";
+        "index.json lists a package's ops and their compiled modules: interfaces, demands on dims, operands, sizes and hashes. The message \
+         names the place in it. `kernels-cli build` writes the file.";
     PythonRules "H0406" "a Python file breaks the rules of kernel packages"
         "A package is imported under a generated name, so its files import each other only relatively (`from . import x`), and \
          `__init__.py` states its public names in one literal `__all__`.";
@@ -137,11 +140,13 @@ codes! {
     NoVariant "H0409" "there is no such build variant"
         "A package keeps one folder for each variant in build/: torch-tpu, torch-cpu, torch-universal. `kernels-cli build` makes them.";
     Kernel "H0410" "the kernel does not compile"
-        "Recording, checking or compiling the kernel failed; the report below names the line.";
+        "Recording, checking or compiling the kernel of an op failed. The report has a code of its own and names the line of the kernel.";
     Tpu "H0411" "the TPU compiler refuses a module"
-        "libtpu did not accept the module for a TPU generation that it is meant for.";
+        "The real TPU compiler, libtpu, runs on this machine without a TPU and compiles every module for every TPU generation. No generation \
+         accepts this one, or libtpu cannot be found or run; the report says which.";
     NoModule "H0412" "no module of this op serves these dims"
-        "Each module states dtypes and demands on dims, and none of this op's modules fits the call.";
+        "Each module states its dtypes, its demands on dims and its TPU generations, and none of this op's modules fits the call. The message \
+         says of each module why.";
 
     NoCompiler "H0413" "this program was built without the kernel compiler"
         "`kernels-cli` was built without its default feature `emit`, so it fetches, publishes and serves packages, and cannot build them. \
@@ -160,7 +165,7 @@ codes! {
     BadRequest "H0506" "the request is not valid"
         "The body, a path or a name in the request breaks the protocol; the message says which.";
     Exists "H0507" "this already exists"
-        "The repository, branch or tag exists.";
+        "A repository, branch or tag of this name exists, and making it again would not say which of the two is meant.";
     Unsupported "H0508" "the embedded hub does not offer this"
         "It serves kernel repositories: branches, tags, commits and files. Pull requests, LFS and Xet are not part of it.";
 }

@@ -1,7 +1,10 @@
 //! The kernel compiler and the TPU compiler, where this program was built with them.
 
-use crate::error::Result;
-use crate::package::OpSource;
+use std::path::Path;
+
+use crate::error::{Code, Error, Result};
+use crate::output::Output;
+use crate::package::{GenerationCheck, OpSource};
 
 /// The ops of the `kernels` crate, compiled on demand.
 ///
@@ -14,8 +17,28 @@ pub(crate) fn ops() -> Result<Box<dyn OpSource>> {
 
 #[cfg(not(feature = "emit"))]
 pub(crate) fn ops() -> Result<Box<dyn OpSource>> {
-    use crate::error::{Code, Error};
     Err(Error::new(Code::NoCompiler, "this kernels-cli was built without the kernel compiler"))
+}
+
+/// libtpu, as a judge of modules; `cache` remembers its verdicts, `output` shows how it gets on.
+///
+/// # Errors
+/// `H0413` if this program was built without the feature `aot`, `H0411` if there is no libtpu here.
+#[cfg(feature = "aot")]
+pub(crate) fn tpu(cache: &Path, output: &Output) -> Result<Box<dyn GenerationCheck>> {
+    let compiler = kernel_ir::aot::Compiler::new().map_err(|e| {
+        Error::new(Code::Tpu, "the modules cannot be checked with the TPU compiler")
+            .report(e.diagnostic().render(kernel_ir::diag::Style::Colour))
+            .help("or pass --no-tpu-check: the modules then claim no TPU generation")
+    })?;
+    let steps = output.steps("modules compiled by libtpu");
+    Ok(Box::new(crate::package::Libtpu::new(compiler, cache.join("libtpu"), steps)))
+}
+
+#[cfg(not(feature = "aot"))]
+pub(crate) fn tpu(_: &Path, _: &Output) -> Result<Box<dyn GenerationCheck>> {
+    Err(Error::new(Code::NoCompiler, "this kernels-cli was built without libtpu's binding")
+        .help("pass --no-tpu-check"))
 }
 
 #[cfg(feature = "emit")]

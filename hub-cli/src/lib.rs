@@ -33,6 +33,9 @@ pub use kernel::{Kernel, Module, get_kernel};
 /// The exit code is 0 for success, 1 for a failure with a diagnostic, 2 for arguments that cannot be
 /// understood.
 pub fn run() -> ExitCode {
+    // libtpu runs in this program, started again as its own child.
+    #[cfg(feature = "aot")]
+    kernel_ir::aot::child_main_if_requested();
     let cli = cli::Cli::parse();
     let output = output::Output::new(cli.global.json, cli.global.quiet);
     match commands::run(cli, &settings::Environment::of_process(), &output) {

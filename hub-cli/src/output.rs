@@ -30,6 +30,13 @@ impl Output {
         }
     }
 
+    /// Prints what a command did: `json` with `--json`, else `text` unless `--quiet`.
+    pub(crate) fn summary(&self, json: Value, text: impl FnOnce() -> String) {
+        if self.json || !self.quiet {
+            self.result(json, text);
+        }
+    }
+
     /// Prints one line of JSON with `--json`, else `text`, at once. For commands that go on running.
     pub(crate) fn ready(&self, json: &Value, text: &str) {
         write(&if self.json { json.to_string() } else { text.to_owned() });
@@ -50,10 +57,29 @@ impl Output {
         complain(&error.render());
     }
 
-    /// A bar for a download, drawn on a terminal only.
+    /// A bar for a download.
     pub(crate) fn progress(&self) -> Bar {
+        Bar(self.bar("{bar:30} {bytes}/{total_bytes} {bytes_per_sec}"))
+    }
+
+    /// A bar for so many steps of so many, with what they are.
+    #[cfg(feature = "aot")]
+    pub(crate) fn steps(&self, what: &'static str) -> Box<dyn FnMut(usize, usize) + Send> {
+        let bar = Bar(self.bar("{bar:30} {pos}/{len} {msg}"));
+        Box::new(move |done, total| {
+            if let Some(bar) = &bar.0 {
+                bar.set_message(what);
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+            }
+        })
+    }
+
+    /// A bar drawn as `template` says, on a terminal only.
+    fn bar(&self, template: &str) -> Option<ProgressBar> {
         let drawn = !self.quiet && !self.json && std::io::stderr().is_terminal();
-        Bar(drawn.then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())))
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        drawn.then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style))
     }
 }
 
@@ -63,8 +89,6 @@ pub(crate) struct Bar(Option<ProgressBar>);
 impl Progress for Bar {
     fn start(&mut self, bytes: u64) {
         if let Some(bar) = &self.0 {
-            let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_length(bytes);
         }
     }

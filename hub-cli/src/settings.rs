@@ -55,6 +55,13 @@ impl Environment {
         named.unwrap_or_else(|| self.hf_home().join("hub"))
     }
 
+    /// Where this program keeps what it can make again: TESSERA_CACHE, or its place among the user's caches.
+    pub(crate) fn own_cache(&self) -> PathBuf {
+        let cache = || Some(self.path("XDG_CACHE_HOME")?.join("tessera"));
+        let home = || Some(self.path("HOME")?.join(".cache/tessera"));
+        self.path("TESSERA_CACHE").or_else(cache).or_else(home).unwrap_or_else(|| ".cache/tessera".into())
+    }
+
     /// The token, from HF_TOKEN or else from its file.
     fn token(&self) -> Result<Option<Token>> {
         if let Some(token) =

@@ -1,5 +1,9 @@
 //! `build`: from a package's source to its variants.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kernel_ir::diag::Diagnostic;
 use kernel_ir::mosaic::call::ModuleEntry;
 use serde_json::{Value, json};
 
@@ -10,9 +14,18 @@ use crate::output::{Output, count, size};
 use crate::package::Variant;
 use crate::package::build::{Built, build};
 
-pub(super) fn run(args: &Build, output: &Output) -> Result<()> {
-    let built = build(&args.package, args.out.as_deref(), compiler::ops()?.as_ref(), None)?;
-    output.result(as_json(&built), || as_text(&built));
+pub(super) fn run(args: &Build, cache: &Path, output: &Output) -> Result<()> {
+    let ops = compiler::ops()?;
+    let check = if args.no_tpu_check { None } else { Some(compiler::tpu(cache, output)?) };
+    let built = build(&args.package, args.out.as_deref(), ops.as_ref(), check.as_deref())?;
+    for (generation, refused, finding) in by_generation(&built) {
+        let all = modules(&built).len();
+        output.note(&format!(
+            "note: {generation} does not take {refused} of {all} modules; of the first it says"
+        ));
+        output.note(&format!("      {}", finding.concise()));
+    }
+    output.summary(as_json(&built), || as_text(&built));
     Ok(())
 }
 
@@ -22,6 +35,15 @@ fn modules(built: &Built) -> Vec<(&str, &ModuleEntry)> {
     let index = built.package.variants.iter().find_map(|variant| variant.index.as_ref());
     let ops = index.into_iter().flat_map(|index| index.ops.iter());
     ops.flat_map(|(name, op)| op.modules.iter().map(move |module| (name, module))).collect()
+}
+
+/// How many modules each generation does not take, and what it has against the first.
+fn by_generation(built: &Built) -> Vec<(&str, usize, &Diagnostic)> {
+    let mut found: BTreeMap<&str, (usize, &Diagnostic)> = BTreeMap::new();
+    for (_, refusal) in &built.refused {
+        found.entry(&refusal.generation).or_insert((0, &refusal.finding)).0 += 1;
+    }
+    found.into_iter().map(|(generation, (count, finding))| (generation, count, finding)).collect()
 }
 
 fn bytes(variant: &Variant) -> u64 {
@@ -38,9 +60,14 @@ fn as_json(built: &Built) -> Value {
     let modules = modules(built).into_iter().map(|(op, module)| {
         json!({"op": op, "file": module.file, "bytes": module.bytes, "generations": module.generations})
     });
+    let refused = built.refused.iter().map(|(file, refusal)| {
+        let finding = &refusal.finding;
+        json!({"file": file, "generation": refusal.generation, "code": finding.code, "message": finding.message})
+    });
     json!({
         "name": built.manifest.name, "version": built.manifest.version, "path": built.out,
         "variants": variants.collect::<Vec<_>>(), "modules": modules.collect::<Vec<_>>(),
+        "refused": refused.collect::<Vec<_>>(),
     })
 }
 

@@ -17,7 +17,7 @@ use crate::settings::{Environment, HubFlags, HubSettings};
 pub(crate) fn run(cli: Cli, environment: &Environment, output: &Output) -> Result<()> {
     let hub = || hub_settings(&cli.global, environment, output);
     match cli.command {
-        Command::Build(args) => build::run(&args, output),
+        Command::Build(args) => build::run(&args, &environment.own_cache(), output),
         Command::Publish(args) => publish::run(&args, &hub()?, output),
         Command::Get(args) => get::run(&args, &hub()?, output),
         Command::Versions(args) => versions::run(&args, &hub()?, output),

@@ -16,7 +16,7 @@ pub(super) fn run(args: &Publish, hub: &HubSettings, output: &Output) -> Result<
     let done = publish(&hub.client()?, token, &package, &repo, Version(args.version), args.private)?;
     let mut json = json!(done);
     json["url"] = json!(format!("{}/kernels/{repo}", hub.endpoint));
-    output.result(json, || {
+    output.summary(json, || {
         let mut text = format!("{repo} {} on {}\n  commit {}\n", done.version, hub.endpoint, done.commit);
         text += &format!(
             "  sent {} ({}), {} unchanged",

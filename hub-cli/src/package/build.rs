@@ -14,7 +14,10 @@ use crate::hub::RepoPath;
 
 use super::manifest::Manifest;
 use super::verify::{LocalPackage, walk};
-use super::{Backend, Digest, GenerationCheck, Metadata, OpSource, lint, python, python_name};
+use super::{
+    Backend, Candidate, Digest, GenerationCheck, Metadata, OpSource, PackagedOp, Refusal, lint, python,
+    python_name,
+};
 
 /// The `stable_mosaic.version` of the modules that we write.
 const MOSAIC_VERSION: u32 = 15;
@@ -31,6 +34,8 @@ pub struct Built {
     pub out: PathBuf,
     /// The variants as they lie on disk, checked.
     pub package: LocalPackage,
+    /// The modules that single TPU generations do not take, by file, and why.
+    pub refused: Vec<(String, Refusal)>,
 }
 
 /// Builds the package in the folder `package` into `out`, or into its `build` folder.
@@ -48,7 +53,7 @@ pub fn build(
 ) -> Result<Built> {
     let manifest = Manifest::read(package)?;
     let mut payload = python_files(package, &manifest)?;
-    compile(&manifest, ops, check, &mut payload)?;
+    let refused = compile(&manifest, ops, check, &mut payload)?;
     lint::check_python(&payload, &manifest.name)?;
 
     let out = out.map_or_else(|| package.join("build"), Path::to_path_buf);
@@ -62,7 +67,7 @@ pub fn build(
         atomic::write(&out.join("CARD.md"), &fs::read(&card).map_err(|e| Error::io(&card, e))?)?;
     }
     let package = LocalPackage::open(&out)?;
-    Ok(Built { manifest, out, package })
+    Ok(Built { manifest, out, package, refused })
 }
 
 /// The Python files: those of every package, and the package's own, which may not replace them.
@@ -93,31 +98,28 @@ fn python_files(package: &Path, manifest: &Manifest) -> Result<Files> {
     Ok(files)
 }
 
-/// Adds index.json and the modules of the package's ops to `files`.
+/// Adds index.json and the modules of the package's ops to `files`; returns the modules that single
+/// TPU generations do not take.
 fn compile(
     manifest: &Manifest,
     ops: &dyn OpSource,
     check: Option<&dyn GenerationCheck>,
     files: &mut Files,
-) -> Result<()> {
-    let mut table = Table::new();
+) -> Result<Vec<(String, Refusal)>> {
+    let mut compiled = Vec::new();
     for name in &manifest.ops {
         let Some(op) = ops.op(name) else {
             return Err(Error::new(Code::UnknownOp, format!("there is no op {name:?}"))
                 .help(format!("the `kernels` crate has {}", ops.names().join(", "))));
         };
-        let mut op =
+        let op =
             op.map_err(|report| failed(Code::Kernel, format!("the op {name} does not compile"), &report))?;
-        if let Some(check) = check {
-            let interface = op.interface.clone();
-            for module in &mut op.interface.modules {
-                let body =
-                    op.files.iter().find(|(path, _)| *path == module.file).map_or(&[][..], |(_, body)| body);
-                module.generations = check.generations(&interface, module, body).map_err(|report| {
-                    failed(Code::Tpu, format!("libtpu refuses {} of {name}", module.file), &report)
-                })?;
-            }
-        }
+        compiled.push((name, op));
+    }
+    let refused = check.map_or(Ok(vec![]), |check| judge(&mut compiled, check))?;
+
+    let mut table = Table::new();
+    for (name, op) in compiled {
         for (path, body) in op.files {
             let path = RepoPath::parse(&path)?;
             // Ops may share a module, but not a name for two.
@@ -131,7 +133,37 @@ fn compile(
     let index = Index { schema: SCHEMA, mosaic_version: MOSAIC_VERSION, ops: table };
     let text = index.to_json().map_err(|e| Error::new(Code::Index, e.to_string()))?;
     files.insert(RepoPath::parse("index.json")?, text.into_bytes());
-    Ok(())
+    Ok(refused)
+}
+
+/// Records in each module the TPU generations that accept it.
+///
+/// A generation may refuse a module, as one without its element type does; a module that none accepts is
+/// an error.
+fn judge(ops: &mut [(&String, PackagedOp)], check: &dyn GenerationCheck) -> Result<Vec<(String, Refusal)>> {
+    let mut candidates = Vec::new();
+    for (_, op) in ops.iter() {
+        for module in &op.interface.modules {
+            let body =
+                op.files.iter().find(|(path, _)| *path == module.file).map_or(&[][..], |(_, body)| body);
+            candidates.push(Candidate { op: &op.interface, module, body });
+        }
+    }
+    let verdicts = check.check(&candidates);
+    let verdicts =
+        verdicts.map_err(|report| failed(Code::Tpu, "libtpu cannot check the modules".into(), &report))?;
+    let mut refused = Vec::new();
+    let modules = ops.iter_mut().flat_map(|(_, op)| &mut op.interface.modules);
+    for (module, verdict) in modules.zip(verdicts) {
+        if verdict.accepted.is_empty() {
+            let message = format!("no TPU generation accepts {}", module.file);
+            let findings = verdict.refused.into_iter().map(|refusal| refusal.finding).collect();
+            return Err(failed(Code::Tpu, message, &Report::new(findings)));
+        }
+        module.generations = verdict.accepted;
+        refused.extend(verdict.refused.into_iter().map(|refusal| (module.file.clone(), refusal)));
+    }
+    Ok(refused)
 }
 
 fn failed(code: Code, message: String, report: &Report) -> Error {

@@ -2,16 +2,22 @@
 
 pub mod build;
 mod digest;
+#[cfg(feature = "aot")]
+mod libtpu;
 mod lint;
 pub mod manifest;
+#[cfg(feature = "aot")]
+mod memory;
 mod metadata;
 mod ops;
 mod python;
 mod verify;
 
 pub use digest::Digest;
+#[cfg(feature = "aot")]
+pub(crate) use libtpu::Libtpu;
 pub use metadata::{Backend, Metadata};
-pub use ops::{GenerationCheck, OpSource, PackagedOp};
+pub use ops::{Candidate, GenerationCheck, OpSource, PackagedOp, Refusal, Verdict};
 pub(crate) use verify::split_variant;
 pub use verify::{LocalPackage, Variant};
 

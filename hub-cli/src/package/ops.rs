@@ -1,6 +1,6 @@
 //! The seams to what makes and what judges compiled modules.
 
-use kernel_ir::diag::Report;
+use kernel_ir::diag::{Diagnostic, Report};
 use kernel_ir::mosaic::call::{ModuleEntry, OpInterface};
 
 /// An op as it goes into a package: its interface, and the modules as files.
@@ -24,12 +24,40 @@ pub trait OpSource {
     fn names(&self) -> Vec<String>;
 }
 
-/// Says for which TPU generations a module is a valid program.
+/// A module to be judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The op that it implements.
+    pub op: &'a OpInterface,
+    /// What index.json says about it.
+    pub module: &'a ModuleEntry,
+    /// Its Mosaic bytecode.
+    pub body: &'a [u8],
+}
+
+/// What the TPU compiler says about one module.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// The generations, such as `v5e`, that it is a valid program for.
+    pub accepted: Vec<String>,
+    /// Why it is none for the others.
+    pub refused: Vec<Refusal>,
+}
+
+/// Why a generation does not take a module.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The generation, such as `v4`.
+    pub generation: String,
+    /// What its compiler has against the module.
+    pub finding: Diagnostic,
+}
+
+/// Says for which TPU generations modules are valid programs.
 pub trait GenerationCheck {
-    /// The generations, such as `v5e`, whose compiler accepts `module` of `op` with these bytes.
+    /// A verdict on each module, in order.
     ///
     /// # Errors
-    /// The findings, if the compiler refuses it where it should not, or cannot be run.
-    fn generations(&self, op: &OpInterface, module: &ModuleEntry, body: &[u8])
-    -> Result<Vec<String>, Report>;
+    /// The findings, if the compiler cannot be run.
+    fn check(&self, modules: &[Candidate<'_>]) -> Result<Vec<Verdict>, Report>;
 }

@@ -45,7 +45,7 @@ impl Sources {
 /// while a test runs in the folder of its package. Places may come from a file made elsewhere (a Mosaic module), so
 /// nothing but source is opened.
 fn read(file: &Path) -> Option<String> {
-    if !file.extension().is_some_and(|e| e == "rs" || e == "py") {
+    if !file.extension().is_some_and(|e| e == "rs" || e == "py" || e == "toml") {
         return None;
     }
     let bases = [std::env::current_dir().ok(), std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from)];
