@@ -177,15 +177,12 @@ impl<'a> Core<'a> {
     }
 
     fn elements<'b>(&'b self, view: &View, span: Span) -> Checked<Elements<'b>> {
-        let data = match view.place {
-            Place::Input(p) => match &self.call.arguments[p] {
-                Argument::Input(a) => a.data(),
-                _ => return Err(Fault::refused(span, "an input without an array")),
-            },
-            Place::Local(p) => &self.local[p].data,
-            Place::Output(_) | Place::Semaphores(_) => {
+        let data = match (view.place, &self.call.arguments[view.place.param()]) {
+            (Place::Input(_), Argument::Input(a)) if !view.hbm => a.data(),
+            (Place::Local(p), _) => &self.local[p].data,
+            _ => {
                 let message = format!("`{}` cannot be loaded: it is not in VMEM", self.name(view.place));
-                return Err(Fault::refused(span, message));
+                return Err(Fault::refused(span, message).help("copy it to scratch first"));
             }
         };
         Ok(match data {

@@ -4,8 +4,8 @@
 //! edge, an output block starts undefined, a copy lands when it is waited for. What was never written is *poison*: NaN in
 //! floats, a recognisable number in integers, and an error as soon as it steers control.
 //!
-//! A call goes through [`bind`](self) (arguments and dims), `plan` (the body, compiled once), and `grid` (the steps, on
-//! all cores along leading parallel axes). It never checks what `verify` checks.
+//! A call goes through `bind` (arguments and dims), `plan` (the body, compiled once), and `grid` (the steps, on all cores
+//! along leading parallel axes). It never checks what `verify` checks.
 
 mod array;
 mod bind;

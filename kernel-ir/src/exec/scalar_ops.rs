@@ -112,10 +112,11 @@ impl Core<'_> {
             }
         }
         match view.position(at) {
-            Some(i) => Ok((view.place, i)),
-            None => {
+            Some(i) if !view.hbm => Ok((view.place, i)),
+            _ => {
                 let slice = view.slice(at, &[1; MAX_RANK][..at.len()], span);
-                let fault = slice.err().unwrap_or_else(|| Fault::refused(span, "a scalar in HBM"));
+                let fault =
+                    slice.err().unwrap_or_else(|| Fault::refused(span, "a scalar that is not in SMEM"));
                 Err(fault.note(format!("the ref is `{}`", self.name(view.place))))
             }
         }

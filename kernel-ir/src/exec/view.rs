@@ -38,7 +38,7 @@ impl Place {
 pub(super) struct View {
     pub(super) place: Place,
     /// True when HBM's rule at the edge applies: the ref lives there.
-    hbm: bool,
+    pub(super) hbm: bool,
     /// Shape of the whole array or memory.
     pub(super) whole: Axes,
     /// By axis of the whole: where the box starts.

@@ -286,3 +286,17 @@ fn copies_cross_grid_steps() {
     let x = Array::from_fn([16], |i| i as f32);
     assert_eq!(run_serial(&b.finish(), &[("x", &x)]).unwrap()["o"], x);
 }
+
+#[test]
+fn hbm_is_reached_by_copies_only() {
+    let k = kernel([4, 8], [1, 1], |b, p| {
+        let whole = part(b, p.x, [0, 0], [8, 128]);
+        let v = b.load(whole);
+        let view = part(b, p.buf, [0, 0], [1, 1]);
+        let corner =
+            b.op(Type::tile(DType::F32, [1, 1]), OpKind::ExtractSlice { x: v, offsets: vec![7, 127] });
+        b.store(view, corner);
+    });
+    let e = error(&k, &count(4, 8));
+    assert!(e.contains("K0411") && e.contains("`x` cannot be loaded"), "{e}");
+}

@@ -62,6 +62,13 @@ pub(in crate::exec) fn compile(kernel: &Kernel, dims: &ir::dims::Dims, grid: &[i
         grid,
     };
     for (i, p) in kernel.params.iter().enumerate() {
+        let rank = kernel.ref_ty(p.value).shape.len();
+        if rank > MAX_RANK {
+            return Err(Fault::refused(
+                p.span,
+                format!("`{}` has {rank} axes (at most {MAX_RANK} here)", p.name),
+            ));
+        }
         l.roots.insert(p.value, i);
     }
     let mut windows = vec![];
