@@ -14,10 +14,19 @@ pub(crate) const LANES: usize = 128;
 /// Rows of a register of the most packed type that is multiplied: row offsets into VMEM are multiples of it.
 pub(crate) const PACKED: usize = 16;
 
-/// `x` rounded up to a multiple of `to`, with the proof that it is one.
+/// `x >= 0` rounded up to a multiple of `to`, a power of two, with the proof that it is one.
 #[track_caller]
 pub(crate) fn round_up(x: Idx, to: usize) -> Idx {
-    multiple_of(x.div_ceil(to) * to, to)
+    round_down(x + (to - 1), to)
+}
+
+/// `x >= 0` rounded down to a multiple of `to`, a power of two, with the proof that it is one.
+///
+/// By shifts: the scalar core has no divider.
+#[track_caller]
+pub(crate) fn round_down(x: Idx, to: usize) -> Idx {
+    let bits = to.trailing_zeros() as usize;
+    multiple_of(x >> bits << bits, to)
 }
 
 /// `x` where `inside` holds, zero elsewhere. Chosen as `f32`: libtpu has no masks for packed types in every layout.
@@ -51,13 +60,13 @@ impl<F: Fn(Idx, usize) -> Copy> EdgeCopy<F> {
 
     #[tpu_fn]
     fn each(&self, act: &dyn Fn(Copy)) {
-        let rows = self.rows.div_ceil(SUBLANES) * SUBLANES;
+        let rows = round_up(self.rows, SUBLANES);
         when(rows == self.full, || act((self.piece)(Idx::from(0), self.full)));
         when(rows < self.full, || {
             let mut size = SUBLANES;
             while size < self.full {
                 // The bits of `rows` above this one say where its piece begins.
-                let offset = multiple_of(rows / (2 * size) * (2 * size), SUBLANES);
+                let offset = round_down(rows, 2 * size);
                 when((rows & size) > 0, || act((self.piece)(offset, size)));
                 size *= 2;
             }

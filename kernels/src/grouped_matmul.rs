@@ -7,7 +7,7 @@
 
 use kernel_ir::prelude::*;
 
-use crate::edge_copy::{EdgeCopy, LANES, PACKED, SUBLANES, keep, round_up};
+use crate::edge_copy::{EdgeCopy, LANES, PACKED, SUBLANES, keep, round_down, round_up};
 use crate::ragged_dot::{self, RhsLayout};
 
 /// Tile sizes of `tgmm`.
@@ -142,7 +142,7 @@ fn add_rows<T: Mxu<Acc = f32>>(lhs: &In<T>, grad: &In<T>, acc: &Scratch<f32>, ch
             acc[..] += t_dot(x, y);
             at + chunk
         },
-        lo / PACKED * PACKED,
+        round_down(lo, PACKED),
     );
 }
 

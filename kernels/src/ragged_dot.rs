@@ -17,7 +17,7 @@
 use kernel_ir::ir::Demand;
 use kernel_ir::prelude::*;
 
-use crate::edge_copy::{PACKED, keep};
+use crate::edge_copy::{PACKED, keep, round_down, round_up};
 use crate::walk::{Sizes, Walk, Weights, field};
 
 /// How one group of `rhs` lies.
@@ -116,9 +116,9 @@ fn visit<T: Mxu<Acc = f32>>(lhs: &In<T>, out: &Out<T>, w: &Weights<T>, slot: Idx
                 let fits = if q + 1 == rows.len() { least } else { least & (left <= *count) };
                 when(fits, || product(at, *count));
             }
-            at + left.min(largest).div_ceil(PACKED) * PACKED
+            at + round_up(left.min(largest), PACKED)
         },
-        lo / PACKED * PACKED,
+        round_down(lo, PACKED),
     );
 }
 
@@ -126,12 +126,11 @@ fn visit<T: Mxu<Acc = f32>>(lhs: &In<T>, out: &Out<T>, w: &Weights<T>, slot: Idx
 #[tpu_fn]
 fn clear_rows<T: Num>(out: &Out<T>, lo: Idx, bm: usize) {
     let [_, bn] = out.shape();
-    let chunk = lo / PACKED;
-    let at = multiple_of(chunk * PACKED, PACKED);
+    let at = round_down(lo, PACKED);
     let row = at + iota([PACKED, bn], 0);
     let old = out[(ds(at, PACKED), ..)].to::<f32>();
     out[(ds(at, PACKED), ..)] = select(row < lo, old, 0.0).to::<T>();
-    for c in range(chunk + 1, bm / PACKED) {
+    for c in range(at.div_ceil(PACKED) + 1, bm / PACKED) {
         out[(ds(multiple_of(c * PACKED, PACKED), PACKED), ..)] = T::ZERO;
     }
 }

@@ -2,7 +2,7 @@
 
 use kernel_ir::prelude::*;
 
-use crate::edge_copy::{EdgeCopy, LANES, PACKED, SUBLANES, keep, round_up};
+use crate::edge_copy::{EdgeCopy, LANES, PACKED, SUBLANES, keep, round_down, round_up};
 use crate::ragged_dot::{RhsLayout, Tile};
 
 /// The symbolic dims.
@@ -185,13 +185,13 @@ impl<T: Num> Weights<'_, T> {
         let k = self.sizes.k.get();
         let (w, Tile { bn, .. }) = (self.slots, self.tile);
         match self.layout {
-            RhsLayout::Gnk => when(k % LANES != 0, || {
-                let at = multiple_of(k / LANES * LANES, LANES);
+            RhsLayout::Gnk => when((k & (LANES - 1)) != 0, || {
+                let at = round_down(k, LANES);
                 let inside = at + iota([bn, LANES], 1) < k;
                 w[(slot, .., ds(at, LANES))] = keep(inside, w[(slot, .., ds(at, LANES))]);
             }),
-            RhsLayout::Gkn => when(k % PACKED != 0, || {
-                let at = multiple_of(k / PACKED * PACKED, PACKED);
+            RhsLayout::Gkn => when((k & (PACKED - 1)) != 0, || {
+                let at = round_down(k, PACKED);
                 let inside = at + iota([PACKED, bn], 0) < k;
                 w[(slot, ds(at, PACKED), ..)] = keep(inside, w[(slot, ds(at, PACKED), ..)]);
             }),
