@@ -103,8 +103,14 @@ fn compare(b: &syn::ExprBinary) -> Option<Expr> {
 /// `for pat in range(..) { body }` with the variables that it assigns threaded through a closure.
 fn for_range(f: &ExprForLoop, carried: &[Ident]) -> Option<Expr> {
     let (pat, range, body) = (&f.pat, &f.expr, &f.body);
-    let init = carried.iter().map(|v| quote_spanned!(v.span()=> ::kernel_ir::k::carried(#v)));
     let span = f.for_token.span;
+    if carried.is_empty() {
+        return syn::parse2(
+            quote_spanned!(span=> { ::kernel_ir::k::for_range(#range, (), |#pat, ()| #body); }),
+        )
+        .ok();
+    }
+    let init = carried.iter().map(|v| quote_spanned!(v.span()=> ::kernel_ir::k::carried(#v)));
     syn::parse2(quote_spanned!(span=> {
         (#(#carried,)*) = ::kernel_ir::k::for_range(#range, (#(#init,)*), |#pat, (#(mut #carried,)*)| {
             #body

@@ -79,7 +79,7 @@ fn an_unused_parameter_is_a_warning() {
 
 #[tpu_kernel]
 fn narrow(x: In<i8>, o: Out<i8>) {
-    o[..] = (x[..] & x[..]) + 1i8;
+    o[..] = (x[..] & full([32, 128], 15i8)) + 1i8;
 }
 
 #[test]
