@@ -15,7 +15,7 @@ fn main() -> Result<(), Report> {
         let wave = |n: usize| (0..n).map(|i| (i as f32 * 0.37).sin()).collect::<Vec<_>>();
         let (lhs, rhs) = (wave(m * k), wave(g * n * k));
         let narrow = |x: &[f32]| x.iter().map(|v| bf16::from_f32(*v)).collect::<Vec<_>>();
-        let tile = Tile { bm: 512, bn: n.min(768), bk: k, slots: 3, rows: &[128, 256, 384] };
+        let tile = Tile { bm: 512, bn: n.min(768), bk: k, slots: 3, rows: &[64, 128, 256, 384] };
         let f32s = [Array::new([m, k], lhs.clone())?, Array::new([g, n, k], rhs.clone())?];
         let bf16s = [Array::new([m, k], narrow(&lhs))?, Array::new([g, n, k], narrow(&rhs))?];
         let sizes = Array::new([g], vec![i32::try_from(m / g).unwrap_or(0); g])?;

@@ -119,7 +119,8 @@ pub fn run(kernel: &Kernel, inputs: &[(&str, &Array)], options: &Options) -> Res
     let call = Call { kernel, plan: &plan, arguments: &binding.arguments, options, product_threads: 1 };
     let grid = grid::Grid::new(kernel, &binding.grid, options);
     match options.threads {
-        None => grid::walk(&grid, call, rayon::current_num_threads())?,
+        // On a thread of the pool: from outside, every product would put this thread to sleep and wake it again.
+        None => rayon::scope(|_| grid::walk(&grid, call, rayon::current_num_threads()))?,
         Some(0 | 1) => grid::walk(&grid, call, 1)?,
         Some(n) => {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
