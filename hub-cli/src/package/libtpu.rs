@@ -91,7 +91,7 @@ fn program(candidate: &Candidate<'_>) -> Result<String, Report> {
     let dims = served_dims(candidate).ok_or_else(|| {
         let message = format!("no dims are known that {} serves", module.file);
         Report::from(
-            Diagnostic::error("K0604", message).note(format!("tried all of {EXTENTS:?} for each dim")),
+            Diagnostic::error("K0706", message).note(format!("tried all of {EXTENTS:?} for each dim")),
         )
     })?;
     op.stablehlo(module, &dims, body).map_err(failed)

@@ -2,7 +2,8 @@
 //!
 //! The hundreds say which stage found it: `K00` the shape of the IR itself, `K01` recording, `K02` the verifier's
 //! data flow, `K03` the launch and the machine, `K04` the CPU executor, `K05` the TPU compiler, `K06` writing and
-//! reading Mosaic modules, `K07` calling published ones. A code keeps its meaning for ever. Explanations are Markdown, one file a code, in `codes/`.
+//! reading Mosaic modules, `K07` calling published ones. A code keeps its meaning for ever. Explanations are Markdown,
+//! one file a code, in `codes/`.
 
 /// What a code means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +94,7 @@ table! {
     "K0703" "the arguments do not fit the operation"
     "K0704" "no module serves the call"
     "K0705" "a module is not the one that the index describes"
+    "K0706" "no dims are known that a module serves"
 }
 
 /// The documentation of a code.

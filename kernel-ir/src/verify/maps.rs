@@ -7,7 +7,7 @@ use crate::ir::dims::Dims;
 use crate::ir::{Binary, Compare, DType, Kernel, Literal, OpKind, Param, Type, Unary, Value, Window};
 
 /// Steps that are tried at most.
-const STEPS: usize = 1024;
+const STEPS: usize = 256;
 
 /// Sizes that a symbolic dim is tried at: large ones first, with many tiles and a ragged edge.
 const SIZES: [i64; 16] = [3080, 4096, 3072, 2048, 1536, 1024, 768, 512, 384, 256, 128, 64, 32, 16, 8, 1];
@@ -87,14 +87,19 @@ fn steps(extents: &[i64]) -> Vec<Vec<i64>> {
 pub(super) struct Map<'k> {
     kernel: &'k Kernel,
     window: &'k Window,
-    slots: HashMap<Value, usize>,
+    /// Slot `i` is that of the `i`-th value: maps are so short that looking through them is fastest.
+    slots: Vec<Value>,
 }
 
 impl<'k> Map<'k> {
     pub(super) fn new(kernel: &'k Kernel, window: &'k Window) -> Self {
         let made = window.index.ops.iter().flat_map(|op| &op.results);
-        let slots = window.index.args.iter().chain(made).enumerate().map(|(i, v)| (*v, i)).collect();
+        let slots = window.index.args.iter().chain(made).copied().collect();
         Self { kernel, window, slots }
+    }
+
+    fn slot(&self, v: &Value) -> Option<usize> {
+        self.slots.iter().position(|s| s == v)
     }
 
     /// The block that a step sees on each axis; `None` where it depends on a prefetched array, or is not an `i32`.
@@ -106,15 +111,15 @@ impl<'k> Map<'k> {
         }
         for op in &index.ops {
             let new = self.eval(&op.kind, &values, trial, op.results.first());
-            if let Some(slot) = op.results.first().and_then(|r| self.slots.get(r)) {
-                values[*slot] = new.filter(|n| i32::try_from(*n).is_ok());
+            if let Some(slot) = op.results.first().and_then(|r| self.slot(r)) {
+                values[slot] = new.filter(|n| i32::try_from(*n).is_ok());
             }
         }
-        index.results.iter().map(|r| values.get(*self.slots.get(r)?).copied()?).collect()
+        index.results.iter().map(|r| values.get(self.slot(r)?).copied()?).collect()
     }
 
     fn eval(&self, kind: &OpKind, values: &[Option<i64>], trial: &Trial, to: Option<&Value>) -> Option<i64> {
-        let get = |v: &Value| values.get(*self.slots.get(v)?).copied()?;
+        let get = |v: &Value| values.get(self.slot(v)?).copied()?;
         let integer = |v: &Value| matches!(self.kernel.ty(*v), Type::Scalar(d) if !d.is_float());
         match kind {
             OpKind::Constant(Literal::Int(n)) => Some(*n),
