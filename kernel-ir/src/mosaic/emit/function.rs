@@ -1,17 +1,16 @@
-//! A function under construction: where operations go, what each IR value became, and the constants at its top.
+//! A function under construction: where operations go, and what each IR value became.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use melior::Context;
 use melior::ir::RegionLike as _;
-use melior::ir::attribute::IntegerAttribute;
 use melior::ir::block::BlockLike as _;
 use melior::ir::operation::{OperationBuilder, OperationLike as _};
 use melior::ir::{Attribute, Block, BlockRef, Identifier, Location, OperationRef, Region, Type, Value};
 
-use super::types::{self, Number};
+use super::top::Top;
+use super::types;
 use super::{Fallible, problem};
 use crate::diag::Diagnostic;
 use crate::ir::{self, DType, Kernel, RefType, Span, TileType};
@@ -26,12 +25,9 @@ pub(super) struct Function<'c, 'a, 'k> {
     pub(super) grid: Vec<Value<'c, 'a>>,
     /// The line being translated.
     pub(super) span: Span,
-    entry: BlockRef<'c, 'a>,
-    /// Constants and dims stand at the top of the entry block: this many operations.
-    hoisted: usize,
-    constants: HashMap<Attribute<'c>, Value<'c, 'a>>,
-    dims_operand: Option<Value<'c, 'a>>,
-    dims: HashMap<Arc<str>, Value<'c, 'a>>,
+    /// The function's first block, and what stands at its top.
+    pub(super) entry: BlockRef<'c, 'a>,
+    pub(super) top: Top<'c, 'a>,
     values: HashMap<ir::Value, Value<'c, 'a>>,
     /// Types of refs, which take a parser to make.
     memrefs: RefCell<HashMap<&'k RefType, Type<'c>>>,
@@ -56,10 +52,7 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
             grid: vec![],
             span: kernel.span,
             entry,
-            hoisted: 0,
-            constants: HashMap::new(),
-            dims_operand: None,
-            dims: HashMap::new(),
+            top: Top::default(),
             values: HashMap::new(),
             memrefs: RefCell::default(),
         }
@@ -68,11 +61,6 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
     /// An argument of the entry block.
     pub(super) fn argument(&self, index: usize) -> Fallible<Value<'c, 'a>> {
         argument(self.entry, index).ok_or_else(|| self.malformed("a function argument is missing"))
-    }
-
-    /// Says which operand carries the dims that the kernel reads.
-    pub(super) fn set_dims(&mut self, operand: Value<'c, 'a>) {
-        self.dims_operand = Some(operand);
     }
 
     /// The location of the line being translated.
@@ -205,7 +193,7 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
         }
     }
 
-    fn build(
+    pub(super) fn build(
         &self,
         name: &str,
         operands: &[Value<'c, 'a>],
@@ -252,70 +240,6 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
         let region = Region::new();
         region.append_block(Block::new(&arguments));
         region
-    }
-
-    // --- what stands at the top ---
-
-    fn hoist(&mut self, op: melior::ir::Operation<'c>) -> Fallible<Value<'c, 'a>> {
-        let op = self.entry.insert_operation(self.hoisted, op);
-        self.hoisted += 1;
-        self.result(op, 0)
-    }
-
-    /// A constant, made once for the function.
-    pub(super) fn constant(&mut self, value: Attribute<'c>) -> Fallible<Value<'c, 'a>> {
-        if let Some(v) = self.constants.get(&value) {
-            return Ok(*v);
-        }
-        use melior::ir::attribute::AttributeLike as _;
-        let ty = value.r#type();
-        let op = self.build("arith.constant", &[], &[ty], &[("value", value)], vec![])?;
-        let v = self.hoist(op)?;
-        self.constants.insert(value, v);
-        Ok(v)
-    }
-
-    /// A scalar, or a tile with the same element everywhere.
-    pub(super) fn fill(&mut self, t: Shaped<'_>, value: Number) -> Fallible<Value<'c, 'a>> {
-        match t.shape {
-            None => {
-                let number = types::number(self.context, t.dtype, self.mlir(t), value);
-                self.constant(number)
-            }
-            Some(_) => {
-                let element = types::register(self.context, t.dtype);
-                let one = types::number(self.context, t.dtype, element, value);
-                self.constant(types::splat(self.mlir(t), one))
-            }
-        }
-    }
-
-    /// An `i32`.
-    pub(super) fn i32(&mut self, value: i64) -> Fallible<Value<'c, 'a>> {
-        self.constant(types::i32(self.context, value))
-    }
-
-    /// An `index`.
-    pub(super) fn index(&mut self, value: usize) -> Fallible<Value<'c, 'a>> {
-        let value = i64::try_from(value).map_err(|_| self.malformed("an index is too large"))?;
-        self.constant(IntegerAttribute::new(Type::index(self.context), value).into())
-    }
-
-    /// The size of a symbolic dim, read once for the function.
-    pub(super) fn dim(&mut self, name: &Arc<str>) -> Fallible<Value<'c, 'a>> {
-        if let Some(v) = self.dims.get(name) {
-            return Ok(*v);
-        }
-        let at = self.kernel.dims_read().iter().position(|d| d == name);
-        let (Some(at), Some(dims)) = (at, self.dims_operand) else {
-            return Err(self.malformed(format!("the kernel has no dim `{name}`")));
-        };
-        let index = self.index(at)?;
-        let i32 = types::integer(self.context, 32);
-        let op = self.build("memref.load", &[dims, index], &[i32], &[], vec![])?;
-        let v = self.hoist(op)?;
-        self.dims.insert(name.clone(), v);
-        Ok(v)
     }
 
     // --- what goes wrong ---

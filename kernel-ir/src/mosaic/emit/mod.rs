@@ -4,6 +4,7 @@
 //! names of Mosaic's stable form, and written as bytecode. Every operation carries the location of the user's line.
 
 mod arith;
+mod combine;
 mod context;
 mod control;
 mod entry;
@@ -13,7 +14,9 @@ mod legalize;
 mod mangle;
 mod memory;
 mod ops;
+mod signature;
 mod text;
+mod top;
 mod types;
 mod window;
 
@@ -72,7 +75,7 @@ impl Kernel {
 
 fn build(context: &melior::Context, kernel: &Kernel) -> Fallible<Module> {
     let mut module = melior::ir::Module::new(function::location(context, kernel, kernel.span));
-    let signature = window::Signature::new(kernel);
+    let signature = signature::Signature::new(kernel);
     let mut body = signature.declare(context, module.body())?;
     body.block_ops(&kernel.body)?;
     body.span = kernel.span;
