@@ -98,7 +98,7 @@ def hub():
     try:
         endpoint = json.loads(server.stdout.readline())["endpoint"]
         home = str(WORK / "home")
-        yield dict(os.environ, HF_ENDPOINT=endpoint, HF_HOME=home, HF_HUB_DISABLE_TELEMETRY="1")
+        yield dict(os.environ, HF_ENDPOINT=endpoint, HF_HOME=home)
     finally:
         server.terminate()
         server.wait(timeout=20)
