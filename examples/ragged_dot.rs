@@ -48,8 +48,11 @@ fn main() -> anyhow::Result<()> {
         let seconds = start.elapsed().as_secs_f64();
         let want = reference::ragged_dot(&lhs.to_f64(), &rhs.to_f64(), &sizes, [m, k, n], false);
         let scale = want.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-        let worst = out["out"].to_f64().iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
-        println!("{{\"projection\": \"{name}\", \"rows\": {m}, \"seconds\": {seconds:.3}, \"error\": {worst:.2e}}}");
+        let worst =
+            out["out"].to_f64().iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
+        println!(
+            "{{\"projection\": \"{name}\", \"rows\": {m}, \"seconds\": {seconds:.3}, \"error\": {worst:.2e}}}"
+        );
         anyhow::ensure!(worst < 4e-3, "one bfloat16 rounding is 2^-8 at most");
     }
     Ok(())

@@ -10,11 +10,15 @@ use crate::error::{Error, Result};
 
 /// Writes `bytes` to `path`, replacing what is there. `path`'s folder must exist.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
+    write_through(path.parent().unwrap_or(Path::new(".")), path, bytes)
+}
+
+/// The same with the temporary file in `incoming`, a folder of the same file system.
+pub(crate) fn write_through(incoming: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = NamedTempFile::new_in(incoming).map_err(|e| Error::io(incoming, e))?;
     file.write_all(bytes).map_err(|e| Error::io(path, e))?;
     place(file, path)?;
-    sync_folder(folder)
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
 /// Moves a finished temporary file to `path` on the same file system. The name is durable once the

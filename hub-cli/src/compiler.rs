@@ -60,3 +60,11 @@ mod emit {
         }
     }
 }
+
+#[cfg(all(test, feature = "emit"))]
+mod tests {
+    #[test]
+    fn the_index_states_the_version_that_is_emitted() {
+        assert_eq!(i64::from(crate::package::build::MOSAIC_VERSION), kernel_ir::mosaic::emit::MOSAIC_VERSION);
+    }
+}

@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let text = interface.stablehlo(module, &binding.dims, body.ok_or("no such module file")?)?;
         let file = Path::new(&folder).join(format!("{}.mlir", case.replace(' ', "_")));
         std::fs::write(&file, text)?;
-        let routing = routing.map(|r| format!(", \"routing\": \"{r}\", \"routing_argument\": 2")).unwrap_or_default();
+        let routing =
+            routing.map(|r| format!(", \"routing\": \"{r}\", \"routing_argument\": 2")).unwrap_or_default();
         println!("{{\"case\": \"{case}\", \"file\": {:?}{routing}}}", file.display().to_string());
     }
     Ok(())
@@ -29,7 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn cases() -> Vec<Case> {
     let bf16 = |shape: &[i64]| TensorType::new("bfloat16", shape);
-    let ragged = |m: i64, k: i64, n: i64| vec![bf16(&[m, k]), bf16(&[128, n, k]), TensorType::new("int32", [128])];
+    let ragged =
+        |m: i64, k: i64, n: i64| vec![bf16(&[m, k]), bf16(&[128, n, k]), TensorType::new("int32", [128])];
     let square = bf16(&[4096, 4096]);
     let (queries, keys) = (bf16(&[32, 4096, 128]), bf16(&[8, 4096, 128]));
     vec![

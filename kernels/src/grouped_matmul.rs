@@ -126,7 +126,13 @@ fn tgmm<T: Mxu<Acc = f32>>(
 
 /// `acc += lhs^T grad` over rows `lo..hi` of the row tile.
 #[tpu_fn]
-fn add_rows<T: Mxu<Acc = f32>>(lhs: &In<T>, grad: &In<T>, acc: &Scratch<f32>, chunk: usize, (lo, hi): (Idx, Idx)) {
+fn add_rows<T: Mxu<Acc = f32>>(
+    lhs: &In<T>,
+    grad: &In<T>,
+    acc: &Scratch<f32>,
+    chunk: usize,
+    (lo, hi): (Idx, Idx),
+) {
     let ([bm, bk], [_, bn]) = (lhs.shape(), grad.shape());
     while_loop(
         |at: Idx| at < hi,

@@ -59,7 +59,14 @@ fn ragged_dot<T: Mxu<Acc = f32>>(
 ) {
     let Tile { bm, slots, .. } = tile.0;
     let (j, i) = (program_id(0), program_id(1));
-    let w = Weights { rhs: &rhs, slots: &weights, landed: &landed, sizes: sizes.0, tile: tile.0, layout: layout.0 };
+    let w = Weights {
+        rhs: &rhs,
+        slots: &weights,
+        landed: &landed,
+        sizes: sizes.0,
+        tile: tile.0,
+        layout: layout.0,
+    };
     let walk = Walk { group_sizes, state: &state, sizes: sizes.0, slots };
 
     when((j == 0) & (i == 0), || {
@@ -140,7 +147,11 @@ fn clear_rows<T: Num>(out: &Out<T>, lo: Idx, bm: usize) {
 ///
 /// # Errors
 /// If the tile breaks a rule of the TPU, e.g. its VMEM budget.
-pub fn kernel<T: Mxu<Acc = f32>>(tile: Tile, layout: RhsLayout, demands: &[Demand]) -> Result<Kernel, Report> {
+pub fn kernel<T: Mxu<Acc = f32>>(
+    tile: Tile,
+    layout: RhsLayout,
+    demands: &[Demand],
+) -> Result<Kernel, Report> {
     let Tile { bm, bn, bk, slots, .. } = tile;
     let [m, k, n, g] = dims(["m", "k", "n", "g"]);
     let (rhs, slot) = match layout {

@@ -44,7 +44,13 @@ pub fn group_of_rows(group_sizes: &[i32], m: usize) -> Vec<Option<usize>> {
 }
 
 /// `lhs[m, k] rhs[g] -> [m, n]` by row; rhs is `[g, n, k]`, or `[g, k, n]` when `gkn`. Rows of no group are zero.
-pub fn ragged_dot(lhs: &[f64], rhs: &[f64], group_sizes: &[i32], [m, k, n]: [usize; 3], gkn: bool) -> Vec<f64> {
+pub fn ragged_dot(
+    lhs: &[f64],
+    rhs: &[f64],
+    group_sizes: &[i32],
+    [m, k, n]: [usize; 3],
+    gkn: bool,
+) -> Vec<f64> {
     let mut out = vec![0.0; m * n];
     for (i, g) in group_of_rows(group_sizes, m).into_iter().enumerate() {
         if let Some(g) = g {
@@ -94,7 +100,8 @@ pub fn attention(q: &[f64], k: &[f64], v: &[f64], a: AttentionSizes, scale: f64,
     for (row, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
         let (h, i) = (row / s, row % s);
         let head = h * hkv / hq;
-        let rows = |x: &[f64], j: usize| -> Vec<f64> { x[(head * t + j) * d..(head * t + j + 1) * d].to_vec() };
+        let rows =
+            |x: &[f64], j: usize| -> Vec<f64> { x[(head * t + j) * d..(head * t + j + 1) * d].to_vec() };
         let seen = if causal { t.min(i + 1) } else { t };
         let score = |j| scale * rows(k, j).iter().zip(q).map(|(a, b)| a * b).sum::<f64>();
         let scores: Vec<f64> = (0..seen).map(score).collect();

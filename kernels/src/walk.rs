@@ -214,7 +214,8 @@ impl<T: Num> Weights<'_, T> {
             RhsLayout::Gkn => {
                 for c in range(k.div_ceil(PACKED), bk / PACKED) {
                     for slot in 0..slots {
-                        w[(slot, ds(multiple_of(c * PACKED, PACKED), PACKED), ..)] = full([PACKED, bn], T::ZERO);
+                        w[(slot, ds(multiple_of(c * PACKED, PACKED), PACKED), ..)] =
+                            full([PACKED, bn], T::ZERO);
                     }
                 }
             }

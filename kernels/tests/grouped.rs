@@ -1,4 +1,5 @@
 //! ragged_dot and tgmm on the CPU against float64: every routing, both layouts, sizes that no tile divides.
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 mod common;
 
@@ -12,20 +13,28 @@ use kernels::reference;
 
 const TILE: ragged_dot::Tile = ragged_dot::Tile { bm: 64, bn: 128, bk: 384, slots: 2, rows: &[16, 48] };
 
-fn ragged<T: Number>(kernel: &Kernel, layout: RhsLayout, [m, k, n, g]: [usize; 4], sizes: &[i32]) -> (Array, Vec<f64>) {
+fn ragged<T: Number>(
+    kernel: &Kernel,
+    layout: RhsLayout,
+    [m, k, n, g]: [usize; 4],
+    sizes: &[i32],
+) -> (Array, Vec<f64>) {
     let shape = if layout == RhsLayout::Gnk { [g, n, k] } else { [g, k, n] };
     let (lhs, rhs) = (array::<T>(1, &[m, k]), array::<T>(2, &shape));
     let group_sizes = Array::new([g], sizes).unwrap();
     let out = kernel.run(&[("lhs", &lhs), ("rhs", &rhs), ("group_sizes", &group_sizes)]);
     let out = out.unwrap_or_else(|report| panic!("[{m}, {k}, {n}] {sizes:?}\n{report}"));
-    let want = reference::ragged_dot(&lhs.to_f64(), &rhs.to_f64(), sizes, [m, k, n], layout == RhsLayout::Gkn);
+    let want =
+        reference::ragged_dot(&lhs.to_f64(), &rhs.to_f64(), sizes, [m, k, n], layout == RhsLayout::Gkn);
     (out.into_first().unwrap(), want)
 }
 
 fn check_ragged<T: Mxu<Acc = f32> + Number>() {
     for layout in [RhsLayout::Gnk, RhsLayout::Gkn] {
         let kernel = ragged_dot::kernel::<T>(TILE, layout, &[]).unwrap();
-        for [m, k, n, g] in [[1, 64, 8, 1], [7, 200, 100, 3], [64, 384, 128, 8], [150, 130, 300, 5], [200, 383, 129, 17]] {
+        for [m, k, n, g] in
+            [[1, 64, 8, 1], [7, 200, 100, 3], [64, 384, 128, 8], [150, 130, 300, 5], [200, 383, 129, 17]]
+        {
             for routing in Routing::ALL {
                 let sizes = routing.sizes(m, g);
                 let (out, want) = ragged::<T>(&kernel, layout, [m, k, n, g], &sizes);
@@ -71,7 +80,9 @@ fn gmm_is_ragged_dot_in_megablox_layout() {
 fn check_tgmm<T: Mxu<Acc = f32> + Number>() {
     let tile = grouped_matmul::Tile { bm: 64, bk: 128, bn: 128, chunk: 32 };
     let kernel = grouped_matmul::tgmm_kernel::<T>(tile).unwrap();
-    for [m, k, n, g] in [[1, 64, 8, 1], [7, 200, 100, 3], [64, 128, 128, 8], [150, 130, 300, 5], [200, 383, 129, 17]] {
+    for [m, k, n, g] in
+        [[1, 64, 8, 1], [7, 200, 100, 3], [64, 128, 128, 8], [150, 130, 300, 5], [200, 383, 129, 17]]
+    {
         for routing in Routing::ALL {
             let sizes = routing.sizes(m, g);
             let (lhs, grad) = (array::<T>(3, &[m, k]), array::<T>(4, &[m, n]));

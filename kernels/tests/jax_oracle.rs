@@ -1,4 +1,9 @@
 //! One ragged-dot kernel, run on the CPU for every shape and routing, equals `jax.lax.ragged_dot`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails where it unwraps, and says what it did"
+)]
 
 mod common;
 
@@ -29,7 +34,8 @@ fn sample(sizes: &[i32], m: usize) -> Vec<usize> {
         rows.extend([end - 1, end]);
     }
     let step = rows.len().div_ceil(12);
-    let mut rows: Vec<usize> = rows.into_iter().step_by(step).chain([m / 3, m / 2]).filter(|r| *r < m).collect();
+    let mut rows: Vec<usize> =
+        rows.into_iter().step_by(step).chain([m / 3, m / 2]).filter(|r| *r < m).collect();
     rows.sort_unstable();
     rows.dedup();
     rows
@@ -55,7 +61,8 @@ fn run_all<T: Mxu<Acc = f32> + Number>(folder: &Path, tile: Tile, cases: &mut St
                 for routing in routings {
                     let sizes = routing.sizes(m, g);
                     let group_sizes = Array::new([g], sizes.as_slice()).unwrap();
-                    let out = kernel.run(&[("lhs", &lhs), ("rhs", &rhs), ("group_sizes", &group_sizes)]).unwrap();
+                    let out =
+                        kernel.run(&[("lhs", &lhs), ("rhs", &rhs), ("group_sizes", &group_sizes)]).unwrap();
                     let out = out["out"].to_f64();
                     let rows = sample(&sizes, m);
                     let file = format!("{}-{m}-{k}-{n}-{g}-{routing:?}.bin", T::NAME);

@@ -1,4 +1,9 @@
 //! The TPU's own compiler accepts our modules: one ragged-dot file for all shapes, and the other kernels, on five generations.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails where it unwraps, and says what it did"
+)]
 #![cfg(all(feature = "emit", feature = "aot"))]
 
 use std::time::Instant;
@@ -34,7 +39,11 @@ fn jobs(name: &str, interface: &OpInterface, at: usize, body: &[u8], arguments: 
     let binding = interface.bind(arguments).unwrap();
     let text = interface.stablehlo(&interface.modules[at], &binding.dims, body).unwrap();
     let shapes: Vec<String> = arguments.iter().map(|a| format!("{:?}", a.shape)).collect();
-    let job = |generation| Job { kernel: format!("{name} {}", shapes.join(" ")), generation, stablehlo: text.clone() };
+    let job = |generation| Job {
+        kernel: format!("{name} {}", shapes.join(" ")),
+        generation,
+        stablehlo: text.clone(),
+    };
     Generation::ALL.map(job).into()
 }
 
@@ -45,7 +54,9 @@ const KNS: [(i64, i64); 4] = [(2048, 1536), (768, 2048), (2816, 1408), (704, 281
 /// Calls in which each M, each G and each (K, N) meets several of the others; all of them with `TESSERA_ALL_SHAPES=1`.
 fn shapes() -> Vec<[i64; 4]> {
     if std::env::var_os("TESSERA_ALL_SHAPES").is_some() {
-        let all = MS.iter().flat_map(|m| GS.iter().flat_map(move |g| KNS.iter().map(move |(k, n)| [*m, *k, *n, *g])));
+        let all = MS
+            .iter()
+            .flat_map(|m| GS.iter().flat_map(move |g| KNS.iter().map(move |(k, n)| [*m, *k, *n, *g])));
         return all.collect();
     }
     let call = |i: usize| {
@@ -98,7 +109,8 @@ fn accepted(compiler: &Compiler, name: &str, arguments: impl Fn(&str, usize) -> 
         let taken = jobs.iter().zip(&results).filter(|(_, r)| r.is_ok()).map(|(j, _)| j.generation.name());
         let taken: Vec<_> = taken.collect();
         println!("{:<60} {}", module.file, taken.join(" "));
-        let refused: Vec<String> = results.iter().filter_map(|r| r.as_ref().err()).map(AotError::to_string).collect();
+        let refused: Vec<String> =
+            results.iter().filter_map(|r| r.as_ref().err()).map(AotError::to_string).collect();
         assert!(taken.contains(&"v6e"), "{}: {}", module.file, refused.join("\n"));
     }
 }
@@ -106,7 +118,9 @@ fn accepted(compiler: &Compiler, name: &str, arguments: impl Fn(&str, usize) -> 
 #[test]
 fn matmul_tgmm_and_attention_compile() {
     let Some(compiler) = compiler() else { return };
-    accepted(&compiler, "matmul", |t, _| vec![TensorType::new(t, [1024, 1024]), TensorType::new(t, [1024, 2048])]);
+    accepted(&compiler, "matmul", |t, _| {
+        vec![TensorType::new(t, [1024, 1024]), TensorType::new(t, [1024, 2048])]
+    });
     accepted(&compiler, "tgmm", |t, _| {
         vec![TensorType::new(t, [300, 700]), TensorType::new(t, [300, 1000]), TensorType::new("int32", [5])]
     });

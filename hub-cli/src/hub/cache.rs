@@ -92,7 +92,8 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The files of `commit` that lie in its snapshot, by path, each with the id its link names.
+    /// The files of `commit` that lie in its snapshot, by path, and where each content really lies.
+    /// Bytecode that Python left there is none of them.
     ///
     /// # Errors
     /// `H0211` if there is no such snapshot.
@@ -222,10 +223,14 @@ fn collect(dir: &Path, prefix: &str, files: &mut Vec<(RepoPath, PathBuf)>) -> Re
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             collect(&entry.path(), &format!("{path}/"), files)?;
         } else {
+            let path = RepoPath::parse(&path)?;
+            if path.is_bytecode() {
+                continue;
+            }
             let real = fs::canonicalize(entry.path()).map_err(|e| {
                 Error::new(Code::CacheDamaged, format!("{} leads nowhere", entry.path().display())).because(e)
             })?;
-            files.push((RepoPath::parse(&path)?, real));
+            files.push((path, real));
         }
     }
     files.sort();

@@ -142,7 +142,7 @@ pub fn open_cached(cache: &Cache, wanted: &Wanted) -> Result<Fetched> {
     let only_wanted = |path: &RepoPath| wanted.variants.is_empty() || in_variants(path, &wanted.variants);
     let reused = files.len();
     let variants = Variant::check_all(files.into_iter().filter(|(path, _)| only_wanted(path)))?;
-    require(&wanted.variants, &variants, Code::Offline)?;
+    require(wanted, &variants)?;
     check_identity(wanted, &variants)?;
     Ok(Fetched { repo: repo.clone(), commit, snapshot, variants, downloaded: (0, 0), reused })
 }
@@ -211,13 +211,15 @@ fn in_variants(path: &RepoPath, variants: &[String]) -> bool {
     crate::package::split_variant(path).is_some_and(|(name, _)| variants.contains(&name))
 }
 
-fn require(names: &[String], variants: &[Variant], code: Code) -> Result<()> {
-    for name in names {
-        if !variants.iter().any(|v| v.name == *name) {
-            return Err(Error::new(code, format!("the variant {name:?} is not in the cache")));
-        }
-    }
-    Ok(())
+/// The cache may hold other variants than those that are wanted, or none.
+fn require(wanted: &Wanted, variants: &[Variant]) -> Result<()> {
+    let missing = wanted.variants.iter().find(|name| !variants.iter().any(|v| v.name == **name));
+    let what = match missing {
+        Some(name) => format!("the variant {name:?} of {}", wanted.repo),
+        None if variants.is_empty() => format!("a variant of {}", wanted.repo),
+        None => return Ok(()),
+    };
+    Err(Error::new(Code::Offline, format!("{what} at {} is not in the cache", wanted.revision)))
 }
 
 /// The version of a branch is the version that its packages state.

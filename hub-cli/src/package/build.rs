@@ -20,7 +20,7 @@ use super::{
 };
 
 /// The `stable_mosaic.version` of the modules that we write.
-const MOSAIC_VERSION: u32 = 15;
+pub(crate) const MOSAIC_VERSION: u32 = 15;
 
 /// The files of one variant, by path in it.
 type Files = BTreeMap<RepoPath, Vec<u8>>;

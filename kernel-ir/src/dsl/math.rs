@@ -129,7 +129,8 @@ impl Scalar<i32> {
         let constant = |n: usize| Like::<i32>::value(n, at);
         let up = binary(Binary::Add, DType::I32, self.v, constant(by.saturating_sub(1)), at);
         // The scalar core has no divider: shift where that is the same.
-        let (op, by) = if by.is_power_of_two() { (Binary::Shr, by.ilog2() as usize) } else { (Binary::Div, by) };
+        let (op, by) =
+            if by.is_power_of_two() { (Binary::Shr, by.ilog2() as usize) } else { (Binary::Div, by) };
         Self::new(binary(op, DType::I32, up, constant(by), at))
     }
 }

@@ -19,7 +19,14 @@ struct RaggedChoice {
     columns: usize,
 }
 
-const fn choice(bm: usize, bn: usize, bk: usize, slots: usize, rows: &'static [usize], columns: usize) -> RaggedChoice {
+const fn choice(
+    bm: usize,
+    bn: usize,
+    bk: usize,
+    slots: usize,
+    rows: &'static [usize],
+    columns: usize,
+) -> RaggedChoice {
     RaggedChoice { tile: ragged_dot::Tile { bm, bn, bk, slots, rows }, columns }
 }
 
@@ -44,7 +51,9 @@ const RAGGED_F32: [RaggedChoice; 4] = [
 
 pub(super) fn ragged_dot(name: &str, layout: RhsLayout) -> Result<PackagedOp, Report> {
     let (doc, rhs): (_, ArrayInterface) = match layout {
-        RhsLayout::Gnk => ("Rows of lhs times the transpose of their group's rhs.", ("rhs", "T", &["g", "n", "k"])),
+        RhsLayout::Gnk => {
+            ("Rows of lhs times the transpose of their group's rhs.", ("rhs", "T", &["g", "n", "k"]))
+        }
         RhsLayout::Gkn => ("Rows of lhs times their group's rhs.", ("rhs", "T", &["g", "k", "n"])),
     };
     let mut builder = Builder::new(name, doc, &DIMS, &[LHS, rhs, GROUP_SIZES], ("out", "T", &["m", "n"]));

@@ -76,7 +76,13 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(name: &str, doc: &str, dims: &[&str], arguments: &[ArrayInterface], result: ArrayInterface) -> Self {
+    fn new(
+        name: &str,
+        doc: &str,
+        dims: &[&str],
+        arguments: &[ArrayInterface],
+        result: ArrayInterface,
+    ) -> Self {
         let interface = |&(name, dtype, shape): &ArrayInterface| ArgumentInterface {
             name: name.to_owned(),
             dtype: dtype.to_owned(),

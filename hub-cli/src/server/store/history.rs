@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::atomic;
 use crate::error::{Code, Error, Result};
 use crate::hub::oid::{CommitId, Oid, git_commit_id, git_tree_id};
 use crate::hub::path::RepoPath;
@@ -209,8 +208,8 @@ impl Repo<'_> {
             author: user.to_owned(),
             date,
         };
-        atomic::write(&self.dir().join("trees").join(format!("{tree_id}.json")), &to_json(tree))?;
-        atomic::write(&self.dir().join("commits").join(format!("{id}.json")), &to_json(&commit))?;
+        self.store.write(&self.dir().join("trees").join(format!("{tree_id}.json")), &to_json(tree))?;
+        self.store.write(&self.dir().join("commits").join(format!("{id}.json")), &to_json(&commit))?;
         Ok(id)
     }
 }

@@ -9,6 +9,7 @@
 //!                        /commits/ID.json     parent, tree, message, date
 //!                        /trees/ID.json       path -> file
 //!                        /objects/ab/cdef..   contents, by SHA-256
+//! ROOT/incoming/                          files that are being written
 //! ROOT/trash/                             repositories on their way out
 //! ```
 //! Commits, trees and objects never change once written, and are written before the ref that leads to
@@ -86,7 +87,7 @@ impl Store {
             return Err(Error::new(Code::RootInUse, format!("another hub is serving {}", root.display())));
         }
         let store = Self { root, writing: Mutex::new(()), _lock: file };
-        store.empty_trash()?;
+        store.clear_leftovers()?;
         Ok(store)
     }
 
@@ -132,7 +133,6 @@ impl Store {
         let _writing = self.write_lock();
         let repo = self.repo(id)?;
         let trash = self.root.join("trash");
-        atomic::make_folder(&trash)?;
         let grave = tempfile::tempdir_in(&trash).map_err(|e| Error::io(&trash, e))?;
         let to = grave.path().join("repo");
         fs::rename(repo.dir(), &to).map_err(|e| Error::io(repo.dir(), e))?;
@@ -158,10 +158,19 @@ impl Store {
         self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn empty_trash(&self) -> Result<()> {
-        let trash = self.root.join("trash");
-        if trash.exists() {
-            fs::remove_dir_all(&trash).map_err(|e| Error::io(&trash, e))?;
+    /// Writes a file of this hub, whole or not at all.
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        atomic::write_through(&self.root.join("incoming"), path, bytes)
+    }
+
+    /// Removes what an earlier process did not finish.
+    fn clear_leftovers(&self) -> Result<()> {
+        for name in ["trash", "incoming"] {
+            let folder = self.root.join(name);
+            if folder.exists() {
+                fs::remove_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
+            }
+            atomic::make_folder(&folder)?;
         }
         Ok(())
     }

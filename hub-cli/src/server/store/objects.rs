@@ -27,7 +27,7 @@ impl Repo<'_> {
         // A file of the right name and length was persisted whole: it is this content.
         if !path.metadata().is_ok_and(|m| m.len() == file.size) {
             atomic::make_folder(path.parent().unwrap_or(self.dir()))?;
-            atomic::write(&path, content)?;
+            self.store.write(&path, content)?;
         }
         Ok(file)
     }

@@ -128,7 +128,7 @@ impl Repo<'_> {
 
     /// Points a ref at `commit`. The caller holds the store's write lock.
     pub(super) fn set_ref(&self, kind: RefKind, name: &str, commit: &CommitId) -> Result<()> {
-        atomic::write(&self.ref_path(kind, name), format!("{commit}\n").as_bytes())
+        self.store.write(&self.ref_path(kind, name), format!("{commit}\n").as_bytes())
     }
 
     fn ref_path(&self, kind: RefKind, name: &str) -> PathBuf {

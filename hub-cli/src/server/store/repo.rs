@@ -55,7 +55,7 @@ impl<'a> Repo<'a> {
         }
         let commit = self.record_commit(None, &Tree::default(), "initial commit", "", user)?;
         self.set_ref(RefKind::Branch, "main", &commit)?;
-        atomic::write(&self.dir.join("repo.json"), &to_json(&RepoInfo { private, created: now() }))
+        self.store.write(&self.dir.join("repo.json"), &to_json(&RepoInfo { private, created: now() }))
     }
 
     /// The tree that `changes` make of `tree`.
