@@ -28,7 +28,7 @@ result = {
     "versions": sorted(_get_available_versions(REPO, local_files_only=OFFLINE)),
 }
 if not OFFLINE:
-    assert kernels.has_kernel(REPO, version=1)
+    assert kernels.has_kernel(REPO, version=1, trust_remote_code=[REPO])
     by_commit = kernels.get_kernel(REPO, revision=result["commit"], trust_remote_code=[REPO])
     assert by_commit.greet() == result["greetings"][1]
     result["untrusted"] = outcome(lambda: kernels.get_kernel(REPO, version=2))
