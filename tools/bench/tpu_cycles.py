@@ -32,7 +32,7 @@ def tool():
 
 
 def rows(root):
-    """One row a kernel and TPU: our cycles, the peer's, their ratio, and the limit."""
+    """One row a kernel and TPU: our cycles, the peer's, their ratio and its limit, and what each reads."""
     where = tool()
     if where is None:
         print("tpu-cycles: skipped, there is no tpu_cycles tool here (TPU_CYCLES=FOLDER says where it is)", file=sys.stderr)
@@ -42,12 +42,12 @@ def rows(root):
         for case in common.rust(root, "modules", folder):
             peer, limits = PEERS[case["case"]]
             for tpu, topology in TPUS.items():
-                ours = cycles(where, [case["file"], "--inputs", inputs(folder, case)], topology, folder)
-                theirs = cycles(where, ["--kernel", peer], topology, folder)
-                ratio = ours / theirs if ours and theirs else None
-                out.append(
-                    {"kernel": case["case"], "tpu": tpu, "ours": ours, "peer": theirs, "ratio": ratio, "limit": limits.get(tpu)}
-                )
+                ours, our_mb = price(where, [case["file"], "--inputs", inputs(folder, case)], topology, folder)
+                theirs, their_mb = price(where, ["--kernel", peer], topology, folder)
+                row = {"kernel": case["case"], "tpu": tpu, "ours": ours, "peer": theirs}
+                row |= {"ratio": ours / theirs if ours and theirs else None, "limit": limits.get(tpu)}
+                # Both must have been seen to read what the job takes: the model can lose copies that it does not follow.
+                out.append(row | {"ours MB read": our_mb, "peer MB read": their_mb})
     return out
 
 
@@ -66,8 +66,8 @@ def inputs(folder, case):
     return str(path)
 
 
-def cycles(where, what, topology, folder):
-    """Total cycles of one program, or None if it could not be priced."""
+def price(where, what, topology, folder):
+    """Total cycles of one program and the megabytes that its kernels read from HBM; None if it could not be priced."""
     result = pathlib.Path(folder) / "out.json"
     result.unlink(missing_ok=True)
     cache = os.environ.get("TPU_CYCLES_CACHE", str(pathlib.Path(tempfile.gettempdir()) / "tpu_cycles"))
@@ -76,5 +76,7 @@ def cycles(where, what, topology, folder):
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode or not result.exists():
         print(f"tpu-cycles: {' '.join(what)} on {topology}: {done.stdout.strip()[-400:]}", file=sys.stderr)
-        return None
-    return json.loads(result.read_text())["total_cycles"]
+        return None, None
+    priced = json.loads(result.read_text())
+    read = sum(kernel["bytes_read"] * kernel["mult"] for kernel in priced["kernels"])
+    return priced["total_cycles"], read / 1e6

@@ -33,27 +33,51 @@ fn list(output: &Output) {
     output.result(json, || all.iter().map(|(code, title)| format!("{code}  {title}\n")).collect());
 }
 
-/// Breaks long lines of prose at 100 columns; Markdown that is broken already stays as it is.
+/// Prose filled to 100 columns: a paragraph's lines are joined first. Code and tables stay as they are.
 fn wrapped(text: &str) -> String {
     let mut out = String::new();
-    for line in text.trim().lines() {
-        let mut column = 0;
-        if line.len() <= 100 {
-            out += line;
-        } else {
-            for word in line.split(' ') {
-                if column > 0 && column + word.len() >= 100 {
-                    out.push('\n');
-                    column = 0;
-                } else if column > 0 {
-                    out.push(' ');
-                    column += 1;
-                }
-                out += word;
-                column += word.len();
-            }
+    let mut paragraph: Vec<&str> = vec![];
+    let mut in_code = false;
+    for line in text.trim().lines().chain([""]) {
+        in_code ^= line.starts_with("```");
+        let prose = !in_code && !line.is_empty() && !(line.starts_with("```") || line.starts_with(['|', '#', ' ', '-']));
+        if prose {
+            paragraph.extend(line.split_whitespace());
+            continue;
         }
+        fill(&mut out, &paragraph);
+        paragraph.clear();
+        out += line;
         out.push('\n');
     }
-    out
+    out.trim_end().to_owned()
+}
+
+fn fill(out: &mut String, words: &[&str]) {
+    let mut column = 0;
+    for word in words {
+        if column > 0 && column + word.len() >= 100 {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        *out += word;
+        column += word.chars().count();
+    }
+    if column > 0 {
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn prose_is_filled_and_code_is_not() {
+        let text = "one two\nthree\n\n```rust\nlet a = 1;\nlet b = 2;\n```\n\nfour";
+        assert_eq!(wrapped(text), "one two three\n\n```rust\nlet a = 1;\nlet b = 2;\n```\n\nfour");
+    }
 }
