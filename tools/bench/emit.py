@@ -24,9 +24,13 @@ def trace_and_lower(f, args):
     device = topologies.get_topology_desc(topology_name="v6e:2x2", platform="tpu").devices[0]
     place = jax.sharding.SingleDeviceSharding(device)
     args = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place) for a in args]
-    return common.milliseconds(
-        lambda: jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)), before=jax.clear_caches
-    )
+    # Kernels that ask which TPU they are traced for are told by an abstract mesh.
+    kind = jax.sharding.AbstractDevice(device.device_kind, 1, "tpu")
+    mesh = jax.sharding.AbstractMesh((1,), ("x",), abstract_device=kind)
+    with jax.sharding.use_abstract_mesh(mesh):
+        return common.milliseconds(
+            lambda: jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)), before=jax.clear_caches
+        )
 
 
 def peer_kernels():
