@@ -113,7 +113,7 @@ pub fn fetch(
         snapshot,
         variants,
         downloaded,
-        reused: files.len() - missing.len(),
+        reused: contents.len() - missing.len(),
     })
 }
 
@@ -140,7 +140,7 @@ pub fn open_cached(cache: &Cache, wanted: &Wanted) -> Result<Fetched> {
         check_blob(path, blob)?;
     }
     let only_wanted = |path: &RepoPath| wanted.variants.is_empty() || in_variants(path, &wanted.variants);
-    let reused = files.len();
+    let reused = files.iter().map(|(_, blob)| blob).collect::<BTreeSet<_>>().len();
     let variants = Variant::check_all(files.into_iter().filter(|(path, _)| only_wanted(path)))?;
     require(wanted, &variants)?;
     check_identity(wanted, &variants)?;

@@ -99,8 +99,10 @@ fn a_damaged_cache_is_noticed_offline_and_mended_online() -> Result<()> {
     fs_err::write(&blob, "import os\n").unwrap();
     assert_eq!(open_cached(&bench.cache(), &wanted(Version(1))).unwrap_err().code(), Code::CacheDamaged);
     let mended = bench.get(Version(1))?;
-    // The three variants share the file.
+    // The three variants share the file, and a content counts once.
     assert_eq!(mended.downloaded.0, 1);
+    assert_eq!(mended.reused + 1, fetched.downloaded.0);
+    assert_eq!(fetched.reused, 0);
     assert!(fs_err::read_to_string(&file).unwrap().contains("greet"));
     open_cached(&bench.cache(), &wanted(Version(1)))?;
     Ok(())
