@@ -40,10 +40,8 @@ fn wrapped(text: &str) -> String {
     let mut in_code = false;
     for line in text.trim().lines().chain([""]) {
         in_code ^= line.starts_with("```");
-        let prose = !in_code
-            && !line.is_empty()
-            && !(line.starts_with("```") || line.starts_with(['|', '#', ' ', '-']));
-        if prose {
+        let fixed = line.is_empty() || line.starts_with("```") || line.starts_with(['|', '#', ' ', '-']);
+        if !in_code && !fixed {
             paragraph.extend(line.split_whitespace());
             continue;
         }
