@@ -62,6 +62,12 @@ fn symbol(op: Binary) -> &'static str {
         Binary::Shr => ">>",
         Binary::Min => "minimum",
         Binary::Max => "maximum",
+        Binary::ShrUnsigned => ">>>",
+        Binary::DivUnsigned | Binary::RemUnsigned => "unsigned division",
+        Binary::MinUnsigned | Binary::MaxUnsigned => "unsigned order",
+        Binary::MulHigh | Binary::MulHighUnsigned => "mul_high",
+        Binary::Pow => "pow",
+        Binary::Atan2 => "atan2",
     }
 }
 

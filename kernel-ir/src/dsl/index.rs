@@ -299,7 +299,7 @@ pub(crate) fn element(r: &mut Recorder, base: Value, parts: Vec<Part>, at: Here)
 pub(crate) fn data_type(ty: &RefType) -> crate::ir::DType {
     match ty.elem {
         RefElem::Data(d) => d,
-        RefElem::DmaSemaphore => unreachable!("semaphores are not indexed as data"),
+        RefElem::DmaSemaphore | RefElem::Semaphore => unreachable!("semaphores are not indexed as data"),
     }
 }
 

@@ -11,7 +11,7 @@ use super::refs::{In, Out, Prefetch, Scalars, Scratch};
 use super::value::Idx;
 use crate::ir::{
     ArrayType, DType, Demand, DimCompare, DimExpr, Elem as RefElem, Extent, GridAxis, MemorySpace,
-    Param as IrParam, Precision, RefType, Role, Semantics, Type, Value, Window,
+    Param as IrParam, Precision, RefType, Role, Semantics, Type, Value, Window, WindowUnit,
 };
 use crate::record::{At, with};
 
@@ -261,7 +261,7 @@ fn bind_block<T: Elem, const G: usize>(
         let mut index = r.leave();
         index.args = args.to_vec();
         index.results = results.iter().map(|i| i.v).collect();
-        Window { block: spec.block.clone(), index, span: r.span(spec.at) }
+        Window { block: spec.block.clone(), index, unit: WindowUnit::Blocks, span: r.span(spec.at) }
     });
     let array = ArrayType { dtype: T::DTYPE, shape: spec.array };
     let (elem, shape) = (RefElem::Data(T::DTYPE), fixed(&spec.block));

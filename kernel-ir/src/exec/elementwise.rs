@@ -42,22 +42,38 @@ pub(super) fn unary_f32(op: Unary, x: &[f32], out: &mut [f32]) {
         Unary::Cos => map(x, out, f32::cos),
         Unary::Floor => map(x, out, f32::floor),
         Unary::Ceil => map(x, out, f32::ceil),
-        // The planner refuses `Not` of floats.
-        Unary::Not => out.copy_from_slice(x),
+        Unary::Log1p => map(x, out, f32::ln_1p),
+        Unary::Tan => map(x, out, f32::tan),
+        Unary::Round => map(x, out, f32::round),
+        Unary::RoundEven => map(x, out, f32::round_ties_even),
+        // The planner refuses these of floats.
+        Unary::Not | Unary::LeadingZeros | Unary::PopCount => out.copy_from_slice(x),
     }
 }
 
 /// Whether a function of one operand is defined on integers.
 pub(super) const fn takes_ints(op: Unary) -> bool {
-    matches!(op, Unary::Neg | Unary::Abs | Unary::Not)
+    matches!(op, Unary::Neg | Unary::Abs | Unary::Not | Unary::LeadingZeros | Unary::PopCount)
 }
 
-/// Applies a function of one integer; [`takes_ints`] says which there are.
-pub(super) fn unary_i32(op: Unary, x: &[i32], out: &mut [i32]) {
+/// Applies a function of one integer of `dtype`; [`takes_ints`] says which there are.
+pub(super) fn unary_i32(op: Unary, dtype: DType, x: &[i32], out: &mut [i32]) {
+    let (unused, mask) = (32 - dtype.bits() as i32, unsigned_mask(dtype));
     match op {
+        Unary::LeadingZeros => map(x, out, |x| (x & mask).leading_zeros() as i32 - unused),
+        Unary::PopCount => map(x, out, |x| (x & mask).count_ones() as i32),
         Unary::Neg => map(x, out, i32::wrapping_neg),
         Unary::Abs => map(x, out, i32::wrapping_abs),
         _ => map(x, out, |x| !x),
+    }
+}
+
+/// The bits of an integer of `dtype` in its register.
+const fn unsigned_mask(dtype: DType) -> i32 {
+    match dtype {
+        DType::I8 => 0xff,
+        DType::I16 => 0xffff,
+        _ => -1,
     }
 }
 
@@ -86,19 +102,39 @@ pub(super) fn binary_f32(op: Binary, x: &[f32], y: &[f32], out: &mut [f32]) {
         Binary::Rem => zip(x, y, out, |x, y| x % y),
         Binary::Min => zip(x, y, out, minimum),
         Binary::Max => zip(x, y, out, maximum),
-        // The planner refuses bitwise functions of floats.
-        Binary::And | Binary::Or | Binary::Xor | Binary::Shl | Binary::Shr => {
-            out.copy_from_slice(x);
-        }
+        Binary::Pow => zip(x, y, out, f32::powf),
+        Binary::Atan2 => zip(x, y, out, f32::atan2),
+        // The planner refuses the functions of integers.
+        _ => out.copy_from_slice(x),
     }
 }
 
-/// Applies a function of two integers. Overflow wraps; a shift by the width or more leaves zeros or the sign.
-pub(super) fn binary_i32(op: Binary, x: &[i32], y: &[i32], out: &mut [i32]) -> Result<(), DivisionByZero> {
-    if matches!(op, Binary::Div | Binary::Rem) && y.contains(&0) {
+/// Applies a function of two integers of `dtype`. Overflow wraps; a shift by the width or more leaves zeros or the sign.
+pub(super) fn binary_i32(
+    op: Binary,
+    dtype: DType,
+    x: &[i32],
+    y: &[i32],
+    out: &mut [i32],
+) -> Result<(), DivisionByZero> {
+    let divides = matches!(op, Binary::Div | Binary::Rem | Binary::DivUnsigned | Binary::RemUnsigned);
+    if divides && y.contains(&0) {
         return Err(DivisionByZero);
     }
+    let mask = unsigned_mask(dtype);
+    let unsigned = |x: i32| (x & mask) as u32;
     match op {
+        Binary::DivUnsigned => zip(x, y, out, |x, y| (unsigned(x) / unsigned(y)) as i32),
+        Binary::RemUnsigned => zip(x, y, out, |x, y| (unsigned(x) % unsigned(y)) as i32),
+        Binary::MinUnsigned => zip(x, y, out, |x, y| if unsigned(x) <= unsigned(y) { x } else { y }),
+        Binary::MaxUnsigned => zip(x, y, out, |x, y| if unsigned(x) >= unsigned(y) { x } else { y }),
+        Binary::ShrUnsigned => {
+            zip(x, y, out, |x, y| if (0..32).contains(&y) { (unsigned(x) >> y) as i32 } else { 0 });
+        }
+        Binary::MulHigh => zip(x, y, out, |x, y| ((i64::from(x) * i64::from(y)) >> 32) as i32),
+        Binary::MulHighUnsigned => {
+            zip(x, y, out, |x, y| ((u64::from(x as u32) * u64::from(y as u32)) >> 32) as i32);
+        }
         Binary::Add => zip(x, y, out, i32::wrapping_add),
         Binary::Sub => zip(x, y, out, i32::wrapping_sub),
         Binary::Mul => zip(x, y, out, i32::wrapping_mul),
@@ -111,6 +147,8 @@ pub(super) fn binary_i32(op: Binary, x: &[i32], y: &[i32], out: &mut [i32]) -> R
         Binary::Xor => zip(x, y, out, |x, y| x ^ y),
         Binary::Shl => zip(x, y, out, |x, y| if (0..32).contains(&y) { x << y } else { 0 }),
         Binary::Shr => zip(x, y, out, |x, y| x >> if (0..32).contains(&y) { y } else { 31 }),
+        // The planner refuses the functions of floats.
+        Binary::Pow | Binary::Atan2 => out.copy_from_slice(x),
     }
     Ok(())
 }
@@ -133,6 +171,21 @@ pub(super) fn compare<X: Copy + PartialOrd>(op: Compare, x: &[X], y: &[X], out: 
         Compare::Le => zip(x, y, out, |x, y| x <= y),
         Compare::Gt => zip(x, y, out, |x, y| x > y),
         Compare::Ge => zip(x, y, out, |x, y| x >= y),
+        // The planner refuses these of anything but integers, which `compare_i32` takes.
+        Compare::LtUnsigned | Compare::LeUnsigned | Compare::GtUnsigned | Compare::GeUnsigned => {
+            out.fill(false);
+        }
+    }
+}
+
+/// Compares integers of one element type: sign extension keeps the unsigned order of narrow ones.
+pub(super) fn compare_i32(op: Compare, x: &[i32], y: &[i32], out: &mut [bool]) {
+    match op {
+        Compare::LtUnsigned => zip(x, y, out, |x, y| (x as u32) < y as u32),
+        Compare::LeUnsigned => zip(x, y, out, |x, y| x as u32 <= y as u32),
+        Compare::GtUnsigned => zip(x, y, out, |x, y| x as u32 > y as u32),
+        Compare::GeUnsigned => zip(x, y, out, |x, y| x as u32 >= y as u32),
+        _ => compare(op, x, y, out),
     }
 }
 

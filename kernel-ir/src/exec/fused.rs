@@ -176,7 +176,7 @@ impl Piece<'_> {
                 ew::unary_f32(op, self.get(x)?, self.put(to, instr.to)?);
             }
             (ElementOp::Unary(op, x), Int) => {
-                ew::unary_i32(op, self.get(x)?, self.put(to, instr.to)?);
+                ew::unary_i32(op, instr.dtype, self.get(x)?, self.put(to, instr.to)?);
             }
             (ElementOp::Unary(_, x), Bool) => {
                 ew::convert(self.get(x)?, self.put(to, instr.to)?, |x: bool| !x);
@@ -186,7 +186,7 @@ impl Piece<'_> {
             }
             (ElementOp::Binary(op, x, y), Int) => {
                 let out = self.put(to, instr.to)?;
-                if let Err(e) = ew::binary_i32(op, self.get(x)?, self.get(y)?, out) {
+                if let Err(e) = ew::binary_i32(op, instr.dtype, self.get(x)?, self.get(y)?, out) {
                     return Some(Err(e));
                 }
             }
@@ -199,7 +199,7 @@ impl Piece<'_> {
             }
             (ElementOp::Compare(op, x, y), Int) => {
                 let out = self.put(to, instr.to)?;
-                ew::compare(op, self.get::<i32>(x)?, self.get(y)?, out);
+                ew::compare_i32(op, self.get::<i32>(x)?, self.get(y)?, out);
             }
             (ElementOp::Compare(op, x, y), Bool) => {
                 let out = self.put(to, instr.to)?;

@@ -95,7 +95,7 @@ impl Scalar {
             }
             Number::Int(x) => {
                 let mut out = [0];
-                ew::unary_i32(op, &[x], &mut out);
+                ew::unary_i32(op, dtype, &[x], &mut out);
                 Number::Int(out[0])
             }
             Number::Bool(x) => Number::Bool(!x),
@@ -114,7 +114,7 @@ impl Scalar {
             }
             (Number::Int(x), Number::Int(y)) => {
                 let mut out = [0];
-                if let Err(e) = ew::binary_i32(op, &[x], &[y], &mut out) {
+                if let Err(e) = ew::binary_i32(op, dtype, &[x], &[y], &mut out) {
                     return Some(Err(e));
                 }
                 Number::Int(out[0])
@@ -134,7 +134,7 @@ impl Scalar {
         let mut out = [false];
         match (self.number, y.number) {
             (Number::Float(x), Number::Float(y)) => ew::compare(op, &[x], &[y], &mut out),
-            (Number::Int(x), Number::Int(y)) => ew::compare(op, &[x], &[y], &mut out),
+            (Number::Int(x), Number::Int(y)) => ew::compare_i32(op, &[x], &[y], &mut out),
             (Number::Bool(x), Number::Bool(y)) => ew::compare(op, &[x], &[y], &mut out),
             _ => return None,
         }

@@ -100,10 +100,23 @@ pub struct Window {
     /// Block shape; blocks at the array's edge may stick out: what lies outside is undefined when read and dropped
     /// when written.
     pub block: Vec<usize>,
-    /// The index map: args are the grid indices (`i32`), results one block index (`i32`) per axis, in units of blocks.
+    /// The index map: args are the grid indices (`i32`), results one index (`i32`) per axis, in the unit of [`Window::unit`].
     pub index: Block,
+    /// What an index counts.
+    pub unit: WindowUnit,
     /// Where the launch chose the block.
     pub span: Span,
+}
+
+/// What the index of a [`Window`] counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum WindowUnit {
+    /// Blocks: the block starts at the index times its length.
+    #[default]
+    Blocks,
+    /// Elements of the array after padding: by axis, how many undefined elements stand before and after it (Pallas's
+    /// `Element`, Mosaic's `element_window`). The block starts at the index less the padding before.
+    Elements(Vec<(usize, usize)>),
 }
 
 impl Kernel {

@@ -10,9 +10,9 @@ mod print;
 mod types;
 
 pub use dims::{Demand, DimCompare, DimExpr, DimOp};
-pub use kernel::{ArrayType, GridAxis, Kernel, Param, Role, Semantics, ValueInfo, Window};
+pub use kernel::{ArrayType, GridAxis, Kernel, Param, Role, Semantics, ValueInfo, Window, WindowUnit};
 pub use op::{
-    Binary, Block, Compare, DotDims, Literal, Offset, Op, OpKind, Precision, Reduction, Size, Span, Unary,
-    Value,
+    ArgReduction, Binary, Block, Compare, DotDims, Literal, Offset, Op, OpKind, Precision, Reduction, Size,
+    Span, Unary, Value,
 };
 pub use types::{DType, Elem, Extent, MemorySpace, RefType, TileType, Type};

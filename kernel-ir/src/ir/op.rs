@@ -84,8 +84,13 @@ pub enum OpKind {
     Compare { op: Compare, x: Value, y: Value },
     /// `x` where `mask` holds, `y` elsewhere.
     Select { mask: Value, x: Value, y: Value },
-    /// Converts element types; floats round to nearest even, float to int truncates toward zero.
+    /// Converts element types; floats round to nearest even, float to int truncates toward zero. `bool` becomes 0 or 1.
     Cast { x: Value },
+    /// As [`OpKind::Cast`], with the bits of the integer side read as an unsigned number.
+    CastUnsigned { x: Value },
+    /// The same bits under another element type. Of another width: tiles of rank 2 and more, whose last axis but one
+    /// is longer by the ratio of the widths; each wide element holds the narrow ones of that axis, lowest bits first.
+    Bitcast { x: Value },
     /// Promises that an `i32` scalar is a multiple of a number; yields it.
     AssumeMultiple { x: Value, multiple: usize },
 
@@ -101,8 +106,12 @@ pub enum OpKind {
     ExtractSlice { x: Value, offsets: Vec<usize> },
     /// `result[(i + amount) mod n] = x[i]` along `axis`.
     Roll { x: Value, amount: Value, axis: usize },
+    /// `result[.., i, ..] = x[.., index[.., i, ..] mod n, ..]` along `axis`, of length `n`; `i32` indices of the result's shape.
+    Gather { x: Value, index: Value, axis: usize },
     /// Combines along `axis`, which stays with length 1.
     Reduce { op: Reduction, x: Value, axis: usize },
+    /// Position (`i32`) of the first largest or smallest element along `axis`, which stays with length 1; a NaN wins.
+    ArgReduce { op: ArgReduction, x: Value, axis: usize },
     /// The one element of a tile of length 1, as a scalar.
     ToScalar { x: Value },
     /// A product that contracts one axis of each side; result axes are those left of `lhs`, then of `rhs`.
@@ -113,6 +122,12 @@ pub enum OpKind {
     Load { base: Value, offsets: Vec<Offset> },
     /// A tile (of the ref's rank) into VMEM.
     Store { base: Value, offsets: Vec<Offset>, value: Value },
+    /// As [`OpKind::Load`], of elements `strides` apart along each axis (32-bit elements on the TPU, last stride 1).
+    LoadStrided { base: Value, offsets: Vec<Offset>, strides: Vec<usize> },
+    /// As [`OpKind::Store`], of elements `strides` apart along each axis.
+    StoreStrided { base: Value, offsets: Vec<Offset>, strides: Vec<usize>, value: Value },
+    /// As [`OpKind::Store`], only where `mask` (`bool`, of the tile's shape) holds.
+    StoreMasked { base: Value, offsets: Vec<Offset>, value: Value, mask: Value },
     /// One element of SMEM.
     LoadScalar { base: Value, offsets: Vec<Offset> },
     /// One element into SMEM.
@@ -121,11 +136,35 @@ pub enum OpKind {
     Slice { base: Value, offsets: Vec<Offset>, sizes: Vec<Size> },
     /// The ref without these axes, each of length 1.
     Squeeze { base: Value, axes: Vec<usize> },
+    /// The same elements of a contiguous ref in row-major order, under the result's shape.
+    ReshapeRef { base: Value },
+    /// The same memory under another element type, as [`OpKind::Bitcast`] sees a tile of it.
+    BitcastRef { base: Value },
 
     /// Starts a copy from `src` to `dst`, which have equal shapes; `sem` (rank 0) counts it when it has landed.
     CopyStart { src: Value, dst: Value, sem: Value },
     /// Waits on `sem` until a copy of `dst`'s size has landed.
     CopyWait { src: Value, dst: Value, sem: Value },
+    /// Starts a copy from this device's `src` to `dst` of `device` (an `i32` scalar, the logical id). `sent` here counts it
+    /// when `src` has been read, `received` on `device` when it has landed; [`OpKind::CopyWait`] waits on either.
+    CopyStartRemote { src: Value, sent: Value, dst: Value, received: Value, device: Value },
+    /// Adds `amount` (`i32`) to a counting semaphore of this device, or of `device`.
+    SemSignal { sem: Value, amount: Value, device: Option<Value> },
+    /// Blocks until a counting semaphore has reached `amount` (`i32`), and takes that much off it.
+    SemWait { sem: Value, amount: Value },
+    /// `i32` scalar: what a semaphore counts now.
+    SemRead { sem: Value },
+    /// The counting semaphore (rank 0) that all kernels of one collective share.
+    BarrierSemaphore,
+    /// `i32` scalar: the logical id of this device in its mesh.
+    DeviceId,
+
+    /// Seeds this core's random generator with `i32` scalars.
+    PrngSeed { seeds: Vec<Value> },
+    /// An `i32` tile of random bits from this core's generator. Which bits is the machine's own affair.
+    PrngBits,
+    /// Stops the kernel with `message` where `cond` (a `bool` scalar) does not hold.
+    Assert { cond: Value, message: std::sync::Arc<str> },
 
     /// Runs one block or the other; both yield the op's results.
     If { cond: Value, then: Block, otherwise: Block },
@@ -172,6 +211,18 @@ pub enum Unary {
     Ceil,
     /// Logical negation of `bool`, bitwise of integers.
     Not,
+    /// `ln(1 + x)`, exact near zero.
+    Log1p,
+    /// Tangent, radians.
+    Tan,
+    /// Nearest integer, halves away from zero.
+    Round,
+    /// Nearest integer, halves to the even one.
+    RoundEven,
+    /// Integers: number of zero bits above the highest one.
+    LeadingZeros,
+    /// Integers: number of one bits.
+    PopCount,
 }
 
 /// Elementwise functions of two operands of one type.
@@ -201,6 +252,24 @@ pub enum Binary {
     Shl,
     /// Integers: arithmetic shift right.
     Shr,
+    /// Integers: logical shift right.
+    ShrUnsigned,
+    /// Integers read as unsigned: the quotient.
+    DivUnsigned,
+    /// Integers read as unsigned: the remainder.
+    RemUnsigned,
+    /// Integers read as unsigned: the smaller one.
+    MinUnsigned,
+    /// Integers read as unsigned: the larger one.
+    MaxUnsigned,
+    /// `i32`: the upper half of the 64-bit product.
+    MulHigh,
+    /// `i32` read as unsigned: the upper half of the 64-bit product.
+    MulHighUnsigned,
+    /// Floats: `x` to the power `y`.
+    Pow,
+    /// Floats: the angle of the point `(y, x)`, where `x` is the first operand (the ordinate).
+    Atan2,
 }
 
 /// Comparisons; floats are ordered (false when either side is NaN), except `Ne`, which is its negation of `Eq`.
@@ -218,6 +287,14 @@ pub enum Compare {
     Gt,
     /// `>=`
     Ge,
+    /// `<` of integers read as unsigned.
+    LtUnsigned,
+    /// `<=` of integers read as unsigned.
+    LeUnsigned,
+    /// `>` of integers read as unsigned.
+    GtUnsigned,
+    /// `>=` of integers read as unsigned.
+    GeUnsigned,
 }
 
 /// How a reduction combines.
@@ -228,6 +305,15 @@ pub enum Reduction {
     /// Largest.
     Max,
     /// Smallest.
+    Min,
+}
+
+/// Whose position an [`OpKind::ArgReduce`] finds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ArgReduction {
+    /// That of the largest.
+    Max,
+    /// That of the smallest.
     Min,
 }
 
@@ -270,30 +356,43 @@ impl OpKind {
         };
         match self {
             Self::Constant(_) | Self::Iota { .. } | Self::ProgramId { .. } => vec![],
-            Self::NumPrograms { .. } | Self::Dim { .. } => vec![],
+            Self::NumPrograms { .. } | Self::Dim { .. } | Self::DeviceId => vec![],
+            Self::BarrierSemaphore | Self::PrngBits => vec![],
             Self::Unary { x, .. } | Self::Cast { x } | Self::AssumeMultiple { x, .. } => vec![*x],
+            Self::CastUnsigned { x } | Self::Bitcast { x } => vec![*x],
             Self::Broadcast { x } | Self::Reshape { x } | Self::Transpose { x, .. } => vec![*x],
-            Self::ExtractSlice { x, .. } | Self::Reduce { x, .. } | Self::ToScalar { x } => {
-                vec![*x]
-            }
+            Self::ExtractSlice { x, .. } | Self::Reduce { x, .. } | Self::ArgReduce { x, .. } => vec![*x],
+            Self::ToScalar { x } => vec![*x],
+            Self::Gather { x, index, .. } => vec![*x, *index],
             Self::Binary { x, y, .. } | Self::Compare { x, y, .. } => vec![*x, *y],
             Self::Select { mask, x, y } => vec![*mask, *x, *y],
             Self::Concatenate { xs, .. } => xs.clone(),
             Self::Roll { x, amount, .. } => vec![*x, *amount],
             Self::Dot { lhs, rhs, .. } => vec![*lhs, *rhs],
-            Self::Load { base, offsets } | Self::LoadScalar { base, offsets } => with(&[*base], offsets),
-            Self::Store { base, offsets, value } | Self::StoreScalar { base, offsets, value } => {
-                with(&[*base, *value], offsets)
-            }
+            Self::Load { base, offsets }
+            | Self::LoadStrided { base, offsets, .. }
+            | Self::LoadScalar { base, offsets } => with(&[*base], offsets),
+            Self::Store { base, offsets, value }
+            | Self::StoreStrided { base, offsets, value, .. }
+            | Self::StoreScalar { base, offsets, value } => with(&[*base, *value], offsets),
+            Self::StoreMasked { base, offsets, value, mask } => with(&[*base, *value, *mask], offsets),
             Self::Slice { base, offsets, sizes } => {
                 let mut v = with(&[*base], offsets);
                 v.extend(sizes.iter().filter_map(|s| if let Size::Value(x) = s { Some(*x) } else { None }));
                 v
             }
-            Self::Squeeze { base, .. } => vec![*base],
+            Self::Squeeze { base, .. } | Self::ReshapeRef { base } | Self::BitcastRef { base } => vec![*base],
             Self::CopyStart { src, dst, sem } | Self::CopyWait { src, dst, sem } => {
                 vec![*src, *dst, *sem]
             }
+            Self::CopyStartRemote { src, sent, dst, received, device } => {
+                vec![*src, *sent, *dst, *received, *device]
+            }
+            Self::SemSignal { sem, amount, device } => [*sem, *amount].into_iter().chain(*device).collect(),
+            Self::SemWait { sem, amount } => vec![*sem, *amount],
+            Self::SemRead { sem } => vec![*sem],
+            Self::PrngSeed { seeds } => seeds.clone(),
+            Self::Assert { cond, .. } => vec![*cond],
             Self::If { cond, .. } => vec![*cond],
             Self::For { lo, hi, init, .. } => [&[*lo, *hi], init.as_slice()].concat(),
             Self::While { init, .. } => init.clone(),

@@ -113,6 +113,8 @@ pub enum Elem {
     Data(DType),
     /// Counts bytes that a DMA has landed.
     DmaSemaphore,
+    /// Counts what cores and devices signal.
+    Semaphore,
 }
 
 /// The length of one axis of a ref: known when the kernel is recorded, or only when it runs.
@@ -180,7 +182,7 @@ impl RefType {
     pub const fn dtype(&self) -> Option<DType> {
         match self.elem {
             Elem::Data(d) => Some(d),
-            Elem::DmaSemaphore => None,
+            Elem::DmaSemaphore | Elem::Semaphore => None,
         }
     }
 
@@ -246,6 +248,7 @@ impl fmt::Display for RefType {
         match self.elem {
             Elem::Data(d) => write!(f, "{} {d}[", self.space.mosaic())?,
             Elem::DmaSemaphore => f.write_str("dma_sem[")?,
+            Elem::Semaphore => f.write_str("sem[")?,
         }
         list(f, &self.shape)?;
         f.write_str("]")

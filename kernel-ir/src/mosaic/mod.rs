@@ -3,6 +3,7 @@
 pub mod call;
 #[cfg(feature = "emit")]
 pub mod emit;
+pub mod read;
 
 #[cfg(feature = "emit")]
 pub use emit::{Module, emit};

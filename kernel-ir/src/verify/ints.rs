@@ -322,6 +322,6 @@ fn binary(op: Binary, x: IntFact, y: IntFact) -> IntFact {
             Some(n) if n >= 0 => IntFact::range(0, n),
             _ => IntFact::ANY,
         },
-        Binary::Or | Binary::Xor => IntFact::ANY,
+        _ => IntFact::ANY,
     }
 }

@@ -156,11 +156,23 @@ fn binary(op: Binary, x: i64, y: i64) -> Option<i64> {
         Binary::Xor => Some(x ^ y),
         Binary::Shl => u32::try_from(y).ok().filter(|y| *y < 32).map(|y| x << y),
         Binary::Shr => u32::try_from(y).ok().filter(|y| *y < 32).map(|y| x >> y),
+        Binary::DivUnsigned => unsigned(x).checked_div(unsigned(y)),
+        Binary::RemUnsigned => unsigned(x).checked_rem(unsigned(y)),
+        _ => None,
     }
+}
+
+/// The number that the bits of an `i32` are when read as unsigned.
+const fn unsigned(x: i64) -> i64 {
+    x & 0xffff_ffff
 }
 
 const fn compare(op: Compare, x: i64, y: i64) -> bool {
     match op {
+        Compare::LtUnsigned => unsigned(x) < unsigned(y),
+        Compare::LeUnsigned => unsigned(x) <= unsigned(y),
+        Compare::GtUnsigned => unsigned(x) > unsigned(y),
+        Compare::GeUnsigned => unsigned(x) >= unsigned(y),
         Compare::Eq => x == y,
         Compare::Ne => x != y,
         Compare::Lt => x < y,

@@ -3,7 +3,7 @@
 use kernel_ir::diag::SourceLoc;
 use kernel_ir::ir::{
     ArrayType, Block, DType, DimExpr, Elem, Extent, GridAxis, Kernel, Literal, MemorySpace, Offset, Op,
-    OpKind, Param, RefType, Role, Semantics, Span, Type, Value, ValueInfo, Window,
+    OpKind, Param, RefType, Role, Semantics, Span, Type, Value, ValueInfo, Window, WindowUnit,
 };
 
 pub(crate) struct Builder {
@@ -81,7 +81,7 @@ impl Builder {
         let ty = data(dtype, block, MemorySpace::Vmem);
         let array = ArrayType { dtype, shape: array.iter().map(|e| extent(e)).collect() };
         let span = self.span();
-        let window = Window { block: block.to_vec(), index, span };
+        let window = Window { block: block.to_vec(), index, unit: WindowUnit::Blocks, span };
         self.param(name, role, ty, Some(array), Some(window))
     }
 

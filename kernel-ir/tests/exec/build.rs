@@ -5,6 +5,7 @@ use kernel_ir::exec::{Array, Options, Outputs, run};
 use kernel_ir::ir::{
     ArrayType, Block, DType, DimExpr, Elem, Extent, GridAxis, Kernel, Literal, MemorySpace, Offset, Op,
     OpKind, Param, RefType, Role, Semantics, Size, Span, TileType, Type, Value, ValueInfo, Window,
+    WindowUnit,
 };
 
 /// A kernel that is being built. Line 1 of `kernel.rs` is its launch; each op is on a line of its own.
@@ -119,7 +120,7 @@ impl Build {
         let span = self.span();
         let p = self.kernel.params.last_mut().unwrap();
         p.array = Some(ArrayType { dtype, shape: shape.to_vec() });
-        p.window = Some(Window { block: block.to_vec(), index, span });
+        p.window = Some(Window { block: block.to_vec(), index, unit: WindowUnit::Blocks, span });
         v
     }
 

@@ -124,7 +124,7 @@ impl Builder {
         let mut results = vec![];
         let mut index = self.region(|b| results = f(b, &args));
         (index.args, index.results) = (args, results);
-        Window { block: block.to_vec(), index, span: self.span() }
+        Window { block: block.to_vec(), index, unit: WindowUnit::Blocks, span: self.span() }
     }
 
     /// A windowed `f32` parameter; the map is a list of grid axes or numbers, e.g. `"i0 0"`.

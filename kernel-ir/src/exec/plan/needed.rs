@@ -46,8 +46,16 @@ const fn has_effect(kind: &OpKind) -> bool {
     matches!(
         kind,
         OpKind::Store { .. }
+            | OpKind::StoreStrided { .. }
+            | OpKind::StoreMasked { .. }
             | OpKind::StoreScalar { .. }
             | OpKind::CopyStart { .. }
+            | OpKind::CopyStartRemote { .. }
+            | OpKind::SemSignal { .. }
+            | OpKind::SemWait { .. }
+            | OpKind::PrngSeed { .. }
+            | OpKind::PrngBits
+            | OpKind::Assert { .. }
             | OpKind::CopyWait { .. }
             | OpKind::If { .. }
             | OpKind::For { .. }

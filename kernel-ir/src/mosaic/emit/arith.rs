@@ -42,6 +42,8 @@ impl<'c, 'a> Function<'c, 'a, '_> {
                 let minus = self.unary_native(Unary::Neg, x, t)?;
                 return self.value("arith.maxsi", &[x, minus], ty, &[]);
             }
+            (Unary::LeadingZeros, DType::I32) => "math.ctlz",
+            (Unary::PopCount, DType::I32) => "math.ctpop",
             (Unary::Not, DType::I32 | DType::Bool) => {
                 let ones = match t.dtype {
                     DType::Bool => Number::Int(1),
@@ -83,7 +85,11 @@ impl<'c, 'a> Function<'c, 'a, '_> {
                 let sum = self.value("arith.addf", &[one, power], ty, &[])?;
                 return self.value("arith.divf", &[one, sum], ty, &[]);
             }
-            Unary::Neg | Unary::Abs | Unary::Not => {
+            Unary::Log1p => "math.log1p",
+            Unary::Tan => "math.tan",
+            Unary::Round => "math.round",
+            Unary::RoundEven => "math.roundeven",
+            Unary::Neg | Unary::Abs | Unary::Not | Unary::LeadingZeros | Unary::PopCount => {
                 return Err(self.malformed(format!("{op:?} of f32 has no meaning")));
             }
         };
@@ -116,6 +122,13 @@ impl<'c, 'a> Function<'c, 'a, '_> {
             (Binary::Max, DType::I32) => "arith.maxsi",
             (Binary::Shl, DType::I32) => "arith.shli",
             (Binary::Shr, DType::I32) => "arith.shrsi",
+            (Binary::ShrUnsigned, DType::I32) => "arith.shrui",
+            (Binary::DivUnsigned, DType::I32) => "arith.divui",
+            (Binary::RemUnsigned, DType::I32) => "arith.remui",
+            (Binary::MinUnsigned, DType::I32) => "arith.minui",
+            (Binary::MaxUnsigned, DType::I32) => "arith.maxui",
+            (Binary::Pow, DType::F32) => "math.powf",
+            (Binary::Atan2, DType::F32) => "math.atan2",
             (Binary::And, d) if !d.is_float() => "arith.andi",
             (Binary::Or, d) if !d.is_float() => "arith.ori",
             (Binary::Xor, d) if !d.is_float() => "arith.xori",
@@ -156,7 +169,9 @@ impl<'c, 'a> Function<'c, 'a, '_> {
             let predicate = types::i64(self.context, integer_predicate(op));
             return self.value("arith.cmpi", &[x, y], ty, &[("predicate", predicate)]);
         }
-        let (predicate, negated) = float_predicate(op);
+        let Some((predicate, negated)) = float_predicate(op) else {
+            return Err(self.malformed(format!("{op:?} of {} has no meaning", t.dtype)));
+        };
         let predicate: Attribute<'c> = types::i64(self.context, predicate);
         let z = self.value("arith.cmpf", &[x, y], ty, &[("predicate", predicate)])?;
         match negated {
@@ -182,7 +197,7 @@ impl<'c, 'a> Function<'c, 'a, '_> {
     }
 }
 
-/// The number of an `arith.cmpi` predicate; integers are signed.
+/// The number of an `arith.cmpi` predicate.
 const fn integer_predicate(op: Compare) -> i64 {
     match op {
         Compare::Eq => 0,
@@ -191,18 +206,23 @@ const fn integer_predicate(op: Compare) -> i64 {
         Compare::Le => 3,
         Compare::Gt => 4,
         Compare::Ge => 5,
+        Compare::LtUnsigned => 6,
+        Compare::LeUnsigned => 7,
+        Compare::GtUnsigned => 8,
+        Compare::GeUnsigned => 9,
     }
 }
 
 /// The number of an ordered `arith.cmpf` predicate, and whether its answer must be negated: Mosaic has no unordered
 /// ones, and `x != y` must hold for NaN.
-const fn float_predicate(op: Compare) -> (i64, bool) {
-    match op {
+const fn float_predicate(op: Compare) -> Option<(i64, bool)> {
+    Some(match op {
         Compare::Eq => (1, false),
         Compare::Gt => (2, false),
         Compare::Ge => (3, false),
         Compare::Lt => (4, false),
         Compare::Le => (5, false),
         Compare::Ne => (1, true),
-    }
+        Compare::LtUnsigned | Compare::LeUnsigned | Compare::GtUnsigned | Compare::GeUnsigned => return None,
+    })
 }

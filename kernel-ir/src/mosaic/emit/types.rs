@@ -76,6 +76,7 @@ pub(super) fn memref<'c>(context: &'c Context, ty: &RefType) -> Option<Type<'c>>
     let element = match ty.elem {
         Elem::Data(dtype) => memory(context, dtype),
         Elem::DmaSemaphore => parse_type(context, "!tpu.dma_semaphore")?,
+        Elem::Semaphore => parse_type(context, "!tpu.semaphore")?,
     };
     let unknown = match ty.space {
         MemorySpace::Smem => SMEM_ELEMENTS,
