@@ -337,6 +337,24 @@ pub enum Precision {
 }
 
 impl OpKind {
+    /// Whether the op yields one value, for those without blocks; the others yield none.
+    pub const fn makes_value(&self) -> bool {
+        !matches!(
+            self,
+            Self::Store { .. }
+                | Self::StoreStrided { .. }
+                | Self::StoreMasked { .. }
+                | Self::StoreScalar { .. }
+                | Self::CopyStart { .. }
+                | Self::CopyStartRemote { .. }
+                | Self::CopyWait { .. }
+                | Self::SemSignal { .. }
+                | Self::SemWait { .. }
+                | Self::PrngSeed { .. }
+                | Self::Assert { .. }
+        )
+    }
+
     /// Blocks inside, in order.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {

@@ -5,7 +5,7 @@ use super::bounds::runs;
 use super::ints::IntFact;
 use super::views::View;
 use crate::diag::Diagnostic;
-use crate::ir::{Block, Elem, Kernel, Op, OpKind, Param, Role, Span, Type, Value};
+use crate::ir::{Block, Kernel, Op, OpKind, Param, Role, Span, Type, Value};
 
 /// What the body does with each parameter, in program order.
 struct Flow<'k> {
@@ -86,9 +86,16 @@ impl Flow<'_> {
             }
         }
         match &op.kind {
-            OpKind::Load { base, .. } | OpKind::LoadScalar { base, .. } => self.reads(*base, op.span, always),
-            OpKind::Store { base, .. } | OpKind::StoreScalar { base, .. } => self.write(*base, op.span),
-            OpKind::CopyStart { src, dst, .. } => {
+            OpKind::Load { base, .. }
+            | OpKind::LoadStrided { base, .. }
+            | OpKind::LoadScalar { base, .. } => {
+                self.reads(*base, op.span, always);
+            }
+            OpKind::Store { base, .. }
+            | OpKind::StoreStrided { base, .. }
+            | OpKind::StoreMasked { base, .. }
+            | OpKind::StoreScalar { base, .. } => self.write(*base, op.span),
+            OpKind::CopyStart { src, dst, .. } | OpKind::CopyStartRemote { src, dst, .. } => {
                 self.reads(*src, op.span, always);
                 self.write(*dst, op.span);
             }
@@ -157,7 +164,7 @@ fn example(kernel: &Kernel, p: &Param) -> String {
 
 /// E.g. "input `x`".
 fn describe(kernel: &Kernel, p: &Param) -> String {
-    let semaphore = matches!(kernel.ty(p.value), Type::Ref(r) if r.elem == Elem::DmaSemaphore);
+    let semaphore = matches!(kernel.ty(p.value), Type::Ref(r) if r.dtype().is_none());
     let role = match p.role {
         _ if semaphore => "semaphore",
         Role::Prefetch => "prefetched array",

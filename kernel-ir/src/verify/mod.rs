@@ -136,6 +136,18 @@ pub fn verify(kernel: &Kernel) -> Result<Facts, Report> {
     Ok(Facts { warnings: report, windows, vmem: VmemUse::of(kernel), ints })
 }
 
+/// Checks that a kernel from elsewhere hangs together: the first group of rules, which later stages take for granted.
+/// Whether a TPU would take it, and whether it is a good kernel, is not asked.
+///
+/// # Errors
+/// K0001, or all findings of K0002, K0003, K0104 and K0306.
+pub fn well_formed(kernel: &Kernel) -> Result<(), Report> {
+    structure::check(kernel).map_err(Report::from)?;
+    let mut found = Found::new();
+    let fits = params::check(kernel, &mut found) & shape::check(kernel, &mut found);
+    if fits { Ok(()) } else { Err(Report::new(found)) }
+}
+
 /// The rules about the launch alone, for a kernel whose body could not be recorded without errors.
 pub fn verify_launch(kernel: &Kernel) -> Report {
     let mut found = Found::new();

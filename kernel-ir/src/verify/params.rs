@@ -3,7 +3,7 @@
 use super::Found;
 use crate::diag::Diagnostic;
 use crate::ir::{
-    DType, Extent, Kernel, MemorySpace, Op, OpKind, Param, RefType, Role, Semantics, Type, Window,
+    DType, Extent, Kernel, MemorySpace, Op, OpKind, Param, RefType, Role, Semantics, Type, Window, WindowUnit,
 };
 
 /// Bytes of the largest array that is worth talking about: what `i64` offsets can reach.
@@ -51,6 +51,9 @@ fn fits(p: &Param, r: &RefType) -> Result<(), String> {
         (Role::Prefetch, Some(_)) => return wrong("is prefetched, but has a window"),
         (_, Some(_)) if !matches!(r.space, MemorySpace::Vmem | MemorySpace::Smem) => {
             return wrong("has a window, but not in VMEM or SMEM");
+        }
+        (_, Some(Window { unit: WindowUnit::Elements(pads), block, .. })) if pads.len() != block.len() => {
+            return wrong("has a window that is padded along other axes than its own");
         }
         (_, Some(w)) => {
             let block: Vec<_> = w.block.iter().map(|n| Extent::Static(*n)).collect();

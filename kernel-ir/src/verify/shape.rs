@@ -119,6 +119,8 @@ fn fits(kernel: &Kernel, op: &Op) -> Result<(), String> {
             elementwise(ty(x))?;
             let ordered = !matches!(c, Compare::Eq | Compare::Ne);
             require(!(ordered && ty(x).dtype() == Some(DType::Bool)), "does not order truth values")?;
+            let takes = !is_unsigned(*c) || ty(x).dtype().is_some_and(DType::is_int);
+            require(takes, "orders integers")?;
             require(*result(kernel, op) == of_dtype(ty(x), DType::Bool), "yields a truth value an element")
         }
         OpKind::Select { mask, x, y } => {
@@ -131,6 +133,18 @@ fn fits(kernel: &Kernel, op: &Op) -> Result<(), String> {
             elementwise(result(kernel, op))?;
             require(ty(x).shape() == result(kernel, op).shape(), "keeps the shape")
         }
+        OpKind::CastUnsigned { x } => {
+            elementwise(ty(x))?;
+            elementwise(result(kernel, op))?;
+            require(ty(x).shape() == result(kernel, op).shape(), "keeps the shape")?;
+            let integers =
+                [ty(x), result(kernel, op)].into_iter().any(|t| t.dtype().is_some_and(DType::is_int));
+            require(integers, "is from integers or to them")
+        }
+        OpKind::DeviceId => require(*result(kernel, op) == i32, "yields an i32 scalar"),
+        OpKind::PrngSeed { seeds } => require(seeds.iter().all(|s| *ty(s) == i32), "takes i32 scalars"),
+        OpKind::PrngBits => require(result_tile(kernel, op)?.dtype == DType::I32, "yields a tile of i32"),
+        OpKind::Assert { cond, .. } => require(*ty(cond) == Type::Scalar(DType::Bool), "wants a bool scalar"),
         OpKind::AssumeMultiple { x, multiple } => {
             require(*ty(x) == i32 && *result(kernel, op) == i32, "is about an i32 scalar")?;
             require(
@@ -201,6 +215,22 @@ fn moves(kernel: &Kernel, op: &Op) -> Result<(), String> {
             require(*axis < tile(kernel, *x)?.shape.len(), "moves along an axis of the tile")?;
             require(kernel.ty(*x) == result(kernel, op), "keeps the type")
         }
+        OpKind::Bitcast { x } => bitcast(kernel.ty(*x), result(kernel, op)),
+        OpKind::Gather { x, index, axis } => {
+            let (from, at, to) = (tile(kernel, *x)?, tile(kernel, *index)?, result_tile(kernel, op)?);
+            require(from.dtype == to.dtype && at.dtype == DType::I32, "moves elements by i32 indices")?;
+            require(at.shape == to.shape, "yields one element an index")?;
+            let alike = |i: usize| i == *axis || from.shape[i] == to.shape[i];
+            let fits = from.shape.len() == to.shape.len() && *axis < to.shape.len();
+            require(fits && (0..to.shape.len()).all(alike), "moves along an axis of the tile")
+        }
+        OpKind::ArgReduce { x, axis, .. } => {
+            let mut t = tile(kernel, *x)?.clone();
+            require(*axis < t.shape.len(), "searches along an axis of the tile")?;
+            require(t.dtype != DType::Bool, "does not order truth values")?;
+            (t.shape[*axis], t.dtype) = (1, DType::I32);
+            require(t == *result_tile(kernel, op)?, "leaves length 1, of i32")
+        }
         OpKind::Reduce { x, axis, .. } => {
             let mut t = tile(kernel, *x)?.clone();
             require(*axis < t.shape.len(), "combines along an axis of the tile")?;
@@ -225,6 +255,24 @@ fn moves(kernel: &Kernel, op: &Op) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Same bits: element for element, or packed along the last axis but one.
+fn bitcast(from: &Type, to: &Type) -> Result<(), String> {
+    let packed = |wide: &TileType, narrow: &TileType| {
+        let (rank, ratio) = (wide.shape.len(), wide.dtype.bits() / narrow.dtype.bits());
+        let scaled = |i: usize| wide.shape[i].checked_mul(if i + 2 == rank { ratio } else { 1 });
+        rank >= 2 && narrow.shape.len() == rank && (0..rank).all(|i| scaled(i) == Some(narrow.shape[i]))
+    };
+    let fits = match (from, to) {
+        (Type::Scalar(a), Type::Scalar(b)) => a.bits() == b.bits(),
+        (Type::Tile(a), Type::Tile(b)) if a.dtype.bits() == b.dtype.bits() => a.shape == b.shape,
+        (Type::Tile(a), Type::Tile(b)) if a.dtype.bits() > b.dtype.bits() => packed(a, b),
+        (Type::Tile(a), Type::Tile(b)) => packed(b, a),
+        _ => false,
+    };
+    let numbers = from.dtype() != Some(DType::Bool) && to.dtype() != Some(DType::Bool);
+    require(fits && numbers, "keeps the bits of numbers")
 }
 
 fn elementwise(ty: &Type) -> Result<(), String> {
@@ -252,6 +300,7 @@ fn literal_fits(l: Literal, dtype: Option<DType>) -> bool {
 fn unary_takes(op: Unary, d: DType) -> bool {
     match op {
         Unary::Neg | Unary::Abs => d != DType::Bool,
+        Unary::LeadingZeros | Unary::PopCount => d.is_int(),
         Unary::Not => !d.is_float(),
         _ => d.is_float(),
     }
@@ -260,7 +309,15 @@ fn unary_takes(op: Unary, d: DType) -> bool {
 fn binary_takes(op: Binary, d: DType) -> bool {
     match op {
         Binary::And | Binary::Or | Binary::Xor => !d.is_float(),
-        Binary::Shl | Binary::Shr => d.is_int(),
+        Binary::Shl | Binary::Shr | Binary::ShrUnsigned => d.is_int(),
+        Binary::DivUnsigned | Binary::RemUnsigned => d.is_int(),
+        Binary::MinUnsigned | Binary::MaxUnsigned => d.is_int(),
+        Binary::MulHigh | Binary::MulHighUnsigned => d == DType::I32,
+        Binary::Pow | Binary::Atan2 => d.is_float(),
         _ => d != DType::Bool,
     }
+}
+
+const fn is_unsigned(op: Compare) -> bool {
+    matches!(op, Compare::LtUnsigned | Compare::LeUnsigned | Compare::GtUnsigned | Compare::GeUnsigned)
 }

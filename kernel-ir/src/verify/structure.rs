@@ -165,9 +165,7 @@ impl Structure<'_> {
                     && self.same(init, &body.results)
                     && self.same(init, &op.results)
             }
-            OpKind::Store { .. } | OpKind::StoreScalar { .. } => op.results.is_empty(),
-            OpKind::CopyStart { .. } | OpKind::CopyWait { .. } => op.results.is_empty(),
-            _ => op.results.len() == 1,
+            kind => op.results.len() == usize::from(kind.makes_value()),
         };
         if fits {
             return Ok(());
