@@ -9,6 +9,7 @@
 
 mod array;
 mod bind;
+mod bytes;
 mod core;
 mod data;
 mod dma;
