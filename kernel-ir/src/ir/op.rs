@@ -337,6 +337,26 @@ pub enum Precision {
 }
 
 impl OpKind {
+    /// The word for the kind of op, as the IR's text has it: `load_scalar`, `copy_start`, `exp`, `add`.
+    pub fn name(&self) -> String {
+        let debug = match self {
+            Self::Unary { op, .. } => format!("{op:?}"),
+            Self::Binary { op, .. } => format!("{op:?}"),
+            Self::Compare { op, .. } => format!("Compare{op:?}"),
+            Self::Reduce { op, .. } => format!("Reduce{op:?}"),
+            Self::ArgReduce { op, .. } => format!("Arg{op:?}"),
+            other => format!("{other:?}"),
+        };
+        let mut name = String::new();
+        for c in debug.chars().take_while(|c| c.is_alphanumeric()) {
+            if c.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.extend(c.to_lowercase());
+        }
+        name
+    }
+
     /// Whether the op yields one value, for those without blocks; the others yield none.
     pub const fn makes_value(&self) -> bool {
         !matches!(

@@ -132,12 +132,17 @@ impl<'c, 'a> Function<'c, 'a, '_> {
             (Binary::And, d) if !d.is_float() => "arith.andi",
             (Binary::Or, d) if !d.is_float() => "arith.ori",
             (Binary::Xor, d) if !d.is_float() => "arith.xori",
+            (Binary::MulHigh | Binary::MulHighUnsigned, DType::I32) => {
+                return self.mul_high(op, x, y, compute);
+            }
             (op, _) => {
                 return Err(self.malformed(format!("{op:?} of {} has no meaning", t.dtype)));
             }
         };
-        let x = self.cast(x, t, compute.dtype)?;
-        let y = self.cast(y, t, compute.dtype)?;
+        let (x, y) = match unsigned(op) {
+            true => (self.zero_extended(x, t)?, self.zero_extended(y, t)?),
+            false => (self.cast(x, t, compute.dtype)?, self.cast(y, t, compute.dtype)?),
+        };
         let ty = self.mlir(compute);
         let z = self.value(name, &[x, y], ty, &[])?;
         self.narrowed(z, compute, t.dtype)
@@ -195,6 +200,18 @@ impl<'c, 'a> Function<'c, 'a, '_> {
         let z = self.value("arith.select", &[mask, x, y], ty, &[])?;
         self.narrowed(z, compute, t.dtype)
     }
+}
+
+/// Whether a function reads integers as unsigned, so that narrow ones must not be extended by their sign.
+const fn unsigned(op: Binary) -> bool {
+    matches!(
+        op,
+        Binary::ShrUnsigned
+            | Binary::DivUnsigned
+            | Binary::RemUnsigned
+            | Binary::MinUnsigned
+            | Binary::MaxUnsigned
+    )
 }
 
 /// The number of an `arith.cmpi` predicate.

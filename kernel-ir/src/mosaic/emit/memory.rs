@@ -57,16 +57,64 @@ impl<'c, 'a> Function<'c, 'a, '_> {
         self.loaded(x, dtype, out)
     }
 
-    /// A tile into VMEM.
-    pub(super) fn store(&mut self, base: ir::Value, offsets: &[Offset], value: ir::Value) -> Fallible<()> {
+    /// A tile of elements that are apart, from VMEM.
+    pub(super) fn load_strided(
+        &mut self,
+        base: ir::Value,
+        offsets: &[Offset],
+        strides: &[usize],
+        out: Shaped<'_>,
+    ) -> Fallible<Value<'c, 'a>> {
+        let dtype = self.data(base, MemorySpace::Vmem)?;
+        let mut operands = vec![self.get(base)?];
+        operands.extend(self.indices(base, offsets)?);
+        let ty = types::vector(out.shape, types::memory(self.context, dtype));
+        let strides = self.strides(strides);
+        let x = self.value("tpu.strided_load", &operands, ty, &[("strides", strides)])?;
+        self.loaded(x, dtype, out)
+    }
+
+    /// A tile into VMEM, to elements that are apart.
+    pub(super) fn store_strided(
+        &mut self,
+        base: ir::Value,
+        offsets: &[Offset],
+        strides: &[usize],
+        value: ir::Value,
+    ) -> Fallible<()> {
+        let dtype = self.data(base, MemorySpace::Vmem)?;
+        let mut operands = vec![self.storable(value, dtype)?, self.get(base)?];
+        operands.extend(self.indices(base, offsets)?);
+        let strides = self.strides(strides);
+        self.op("tpu.strided_store", &operands, &[], &[("strides", strides)])?;
+        Ok(())
+    }
+
+    fn strides(&self, strides: &[usize]) -> Attribute<'c> {
+        let strides: Vec<i32> = strides.iter().map(|n| i32::try_from(*n).unwrap_or(i32::MAX)).collect();
+        types::i32s(self.context, &strides)
+    }
+
+    /// A tile into VMEM, everywhere or where a mask holds.
+    pub(super) fn store(
+        &mut self,
+        base: ir::Value,
+        offsets: &[Offset],
+        value: ir::Value,
+        mask: Option<ir::Value>,
+    ) -> Fallible<()> {
         let dtype = self.data(base, MemorySpace::Vmem)?;
         let x = self.storable(value, dtype)?;
         let mut operands = vec![x, self.get(base)?];
         operands.extend(self.indices(base, offsets)?);
+        if let Some(mask) = mask {
+            operands.push(self.get(mask)?);
+        }
         let rank = i32::try_from(offsets.len()).unwrap_or(i32::MAX);
+        let masks = i32::from(mask.is_some());
         let attributes = [
             ("add", types::boolean(self.context, false)),
-            ("operandSegmentSizes", types::i32s(self.context, &[1, 1, rank, 0])),
+            ("operandSegmentSizes", types::i32s(self.context, &[1, 1, rank, masks])),
             ("strides", types::i32s(self.context, &[])),
         ];
         self.op("tpu.vector_store", &operands, &[], &attributes)?;
@@ -186,6 +234,18 @@ impl<'c, 'a> Function<'c, 'a, '_> {
             [] => Ok(x),
             _ => self.value("tpu.memref_squeeze", &[x], ty, &[]),
         }
+    }
+
+    /// The memory of a ref under another shape or element type.
+    pub(super) fn recast(
+        &mut self,
+        name: &str,
+        base: ir::Value,
+        result: ir::Value,
+    ) -> Fallible<Value<'c, 'a>> {
+        let (x, ty) = (self.get(base)?, self.mlir_of(result)?);
+        self.reference(result)?;
+        self.value(name, &[x], ty, &[])
     }
 
     /// Starts a copy, or waits for one.

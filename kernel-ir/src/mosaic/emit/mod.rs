@@ -4,6 +4,7 @@
 //! names of Mosaic's stable form, and written as bytecode. Every operation carries the location of the user's line.
 
 mod arith;
+mod bits;
 mod combine;
 mod context;
 mod control;
@@ -15,6 +16,7 @@ mod mangle;
 mod memory;
 mod ops;
 mod signature;
+mod sync;
 mod text;
 mod top;
 mod types;

@@ -20,10 +20,23 @@ impl<'c, 'a> Function<'c, 'a, '_> {
 
     fn emit_op(&mut self, op: &Op) -> Fallible<()> {
         match &op.kind {
-            OpKind::Store { base, offsets, value } => self.store(*base, offsets, *value),
+            OpKind::Store { base, offsets, value } => self.store(*base, offsets, *value, None),
+            OpKind::StoreMasked { base, offsets, value, mask } => {
+                self.store(*base, offsets, *value, Some(*mask))
+            }
+            OpKind::StoreStrided { base, offsets, strides, value } => {
+                self.store_strided(*base, offsets, strides, *value)
+            }
             OpKind::StoreScalar { base, offsets, value } => self.store_scalar(*base, offsets, *value),
             OpKind::CopyStart { src, dst, sem } => self.copy(true, *src, *dst, *sem),
             OpKind::CopyWait { src, dst, sem } => self.copy(false, *src, *dst, *sem),
+            OpKind::CopyStartRemote { src, sent, dst, received, device } => {
+                self.copy_remote([*src, *dst], [*sent, *received], *device)
+            }
+            OpKind::SemSignal { sem, amount, device } => self.signal(*sem, *amount, *device),
+            OpKind::SemWait { sem, amount } => self.wait(*sem, *amount),
+            OpKind::PrngSeed { seeds } => self.seed(seeds),
+            OpKind::Assert { cond, message } => self.assert(*cond, message),
             OpKind::If { cond, then, otherwise } => self.emit_if(*cond, then, otherwise, &op.results),
             OpKind::For { lo, hi, init, body } => self.emit_for(*lo, *hi, init, body, &op.results),
             OpKind::While { init, cond, body } => self.emit_while(init, cond, body, &op.results),
@@ -34,6 +47,12 @@ impl<'c, 'a> Function<'c, 'a, '_> {
                 let value = match &op.kind {
                     OpKind::Slice { base, offsets, sizes } => self.slice(*base, offsets, sizes, *result)?,
                     OpKind::Squeeze { base, axes } => self.squeeze(*base, axes, *result)?,
+                    OpKind::ReshapeRef { base } => self.recast("tpu.memref_reshape", *base, *result)?,
+                    OpKind::BitcastRef { base } => self.recast("tpu.memref_bitcast", *base, *result)?,
+                    OpKind::BarrierSemaphore
+                    | OpKind::DeviceId
+                    | OpKind::PrngBits
+                    | OpKind::SemRead { .. } => self.sync_value(&op.kind, *result)?,
                     _ => self.emit_value(op)?,
                 };
                 self.set(*result, value);
@@ -90,6 +109,11 @@ impl<'c, 'a> Function<'c, 'a, '_> {
                 self.value("tpu.assume_multiple", &[x], ty, &[("multiple", multiple)])
             }
 
+            OpKind::CastUnsigned { x } => self.cast_unsigned(*x, out),
+            OpKind::Bitcast { x } => self.bitcast(*x, out),
+            OpKind::Gather { x, index, axis } => self.gather(*x, *index, *axis, out),
+            OpKind::ArgReduce { op, x, axis } => self.arg_reduce(*op, *x, *axis, out),
+
             OpKind::Broadcast { x } => self.broadcast(*x, out),
             OpKind::Reshape { x } => self.reshape(*x, out),
             OpKind::Transpose { x, permutation } => self.transpose(*x, permutation, out),
@@ -101,6 +125,7 @@ impl<'c, 'a> Function<'c, 'a, '_> {
             OpKind::Dot { lhs, rhs, dims, precision } => self.dot(*lhs, *rhs, *dims, *precision, out),
 
             OpKind::Load { base, offsets } => self.load(*base, offsets, out),
+            OpKind::LoadStrided { base, offsets, strides } => self.load_strided(*base, offsets, strides, out),
             OpKind::LoadScalar { base, offsets } => self.load_scalar(*base, offsets, out),
             other => Err(self.malformed(format!("{other:?} makes no scalar or tile"))),
         }

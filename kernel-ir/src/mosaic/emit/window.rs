@@ -6,7 +6,7 @@ use melior::ir::{Attribute, BlockRef, Identifier};
 
 use super::signature::Signature;
 use super::{Fallible, problem, types};
-use crate::ir::{Kernel, MemorySpace, Param};
+use crate::ir::{Kernel, MemorySpace, Param, Window, WindowUnit};
 use crate::target;
 
 impl<'k> Signature<'k> {
@@ -24,6 +24,13 @@ impl<'k> Signature<'k> {
             let name = FlatSymbolRefAttribute::new(context, &transform(i)).into();
             entries.push(("transform_indices", name));
             entries.push(("window_bounds", types::i64s(context, &block)));
+            if let Some(Window { unit: WindowUnit::Elements(pads), .. }) = &p.window {
+                let of = |pick: fn(&(usize, usize)) -> usize| pads.iter().map(pick).collect::<Vec<_>>();
+                let text = format!("#tpu.element_window<{:?},{:?}>", of(|p| p.0), of(|p| p.1));
+                let kind = types::parse(context, &text)
+                    .ok_or_else(|| problem(self.kernel, p.span, "K0602", text))?;
+                entries.push(("window_kind", kind));
+            }
             if !p.window.as_ref().is_some_and(target::moves)
                 && let Some(once) = types::parse(context, "#tpu.pipeline_mode<synchronous>")
             {
