@@ -8,6 +8,7 @@ mod build;
 mod cases;
 mod compile;
 mod elementwise;
+mod foreign;
 mod kernels;
 mod layout;
 mod memory;
@@ -65,6 +66,22 @@ fn every_dot_compiles() {
 fn views_copies_and_control_flow_compile_in_every_type() {
     let kernels = [memory::views(), memory::control()].concat();
     let refused = refusals(&kernels, &Generation::ALL, &dims(&[("g", 3), ("m", 100), ("n", 300)]));
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+#[test]
+fn operations_of_other_peoples_modules_compile() {
+    // v4 looks nothing up along rows.
+    let (rows, other): (Vec<_>, Vec<_>) = foreign::tiles().into_iter().partition(|c| c.name == "gather_0");
+    check("foreign", &other, &Generation::ALL);
+    check("foreign_rows", &rows, &Generation::ALL[1..]);
+    let refused = refusals(&foreign::memory(), &Generation::ALL, &dims(&[]));
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+#[test]
+fn copies_to_other_devices_compile() {
+    let refused = refusals(&[foreign::ring()], &Generation::ALL, &dims(&[]));
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 

@@ -30,7 +30,7 @@ impl Module {
             operands: self.operands.clone(),
             results: self.results.clone(),
             vmem_bytes: self.vmem.total(),
-            custom_call_config: custom_call_config(),
+            custom_call_config: self.custom_call_config(),
             backend_config: self.beside(),
             generations: generations.iter().map(|g| g.name().to_owned()).collect(),
         }
@@ -38,7 +38,7 @@ impl Module {
 
     /// The `backend_config` of the custom call, as JSON.
     pub fn backend_config(&self) -> String {
-        call::backend_config(&self.bytecode, &custom_call_config(), &self.beside())
+        call::backend_config(&self.bytecode, &self.custom_call_config(), &self.beside())
     }
 
     /// VMEM that the compiler may use for the kernel, in bytes.
@@ -63,9 +63,17 @@ impl Module {
         let vmem = json!([{ "memory_space": 1, "offset": 0, "size": self.scoped_vmem_bytes() }]);
         Table::from_iter([("scoped_memory_configs", vmem)])
     }
-}
 
-/// What stands beside the body: that it is in the stable form, and that the compiler lays vectors out.
-fn custom_call_config() -> Table<Value> {
-    Table::from_iter([("serialization_format", json!(1)), ("needs_layout_passes", json!(true))])
+    /// What stands beside the body: that it is in the stable form, that the compiler lays vectors out, and what ties it
+    /// to other devices.
+    fn custom_call_config(&self) -> Table<Value> {
+        let mut config = vec![("serialization_format", json!(1)), ("needs_layout_passes", json!(true))];
+        if self.mesh.communicates {
+            config.push(("has_communication", json!(true)));
+        }
+        if self.mesh.barrier {
+            config.push(("collective_id", json!(0)));
+        }
+        Table::from_iter(config)
+    }
 }

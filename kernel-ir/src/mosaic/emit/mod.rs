@@ -26,7 +26,7 @@ use melior::ir::BytecodeWriterConfig;
 use melior::ir::operation::{OperationLike as _, OperationMutLike as _};
 
 use crate::diag::{Diagnostic, Report};
-use crate::ir::{Demand, Kernel, Span};
+use crate::ir::{Demand, Kernel, OpKind, Span};
 use crate::mosaic::call::Operand;
 use crate::target::VmemUse;
 
@@ -54,6 +54,32 @@ pub struct Module {
     pub demands: Vec<Demand>,
     /// VMEM that windows and scratch take.
     pub vmem: VmemUse,
+    /// What ties it to other devices.
+    pub mesh: MeshUse,
+}
+
+/// What a kernel does with other devices; XLA must be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MeshUse {
+    /// It copies or signals to other devices.
+    pub communicates: bool,
+    /// It waits on the barrier semaphore, which XLA hands out by a collective's id.
+    pub barrier: bool,
+}
+
+impl MeshUse {
+    /// What a kernel does.
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut found = Self::default();
+        kernel.each_op(&mut |op| match op.kind {
+            OpKind::CopyStartRemote { .. } | OpKind::SemSignal { device: Some(_), .. } => {
+                found.communicates = true;
+            }
+            OpKind::BarrierSemaphore => found.barrier = true,
+            _ => {}
+        });
+        found
+    }
 }
 
 /// Translates a kernel.
@@ -101,6 +127,7 @@ fn build(context: &melior::Context, kernel: &Kernel) -> Fallible<Module> {
         results: signature.results(),
         demands: kernel.demands.clone(),
         vmem: VmemUse::of(kernel),
+        mesh: MeshUse::of(kernel),
     })
 }
 
