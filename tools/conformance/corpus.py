@@ -1,0 +1,147 @@
+"""A folder of captured calls: modules, arrays, and the list of cases that `kernels-cli run --cases` takes."""
+
+import collections
+import json
+import pathlib
+import re
+
+import ml_dtypes
+import numpy as np
+
+# NumPy files know no bfloat16 and no 8-bit floats: those are saved as raw bytes, and read with the type that the case names.
+EXTENDED = {
+    "bf16": ml_dtypes.bfloat16,
+    "f8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "i4": ml_dtypes.int4,
+    "i2": ml_dtypes.int2,
+}
+
+
+class Corpus:
+    """Cases in a folder. Nothing is on disk as a list until `save`."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder).resolve()
+        for part in ("modules", "arrays", "out"):
+            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        self.cases = []
+
+    def add(self, name, call, rtol, atol, **more):
+        """Writes one captured call. `more` goes into the case as it is."""
+        module = call.module
+        path = self.folder / "modules" / f"{name}.mlirbc"
+        path.write_bytes(module.bytecode)
+        path.with_suffix(".mlir").write_text(module.text)
+        case = {
+            "name": name,
+            "module": str(path),
+            "args": [self._array(f"{name}.arg{i}", value) for i, value in enumerate(call.operands)],
+            "outs": [str(self.folder / "out" / f"{name}.{i}.npy") for i in range(len(call.results))],
+            "results": module.results,
+            "aliases": module.aliases,
+            "devices": module.devices,
+            "expected": [self._array(f"{name}.expected{i}", value) for i, value in enumerate(call.results)],
+            "operands": module.operands,
+            "oracle": call.oracle,
+            "rtol": rtol,
+            "atol": atol,
+            "kernel": module.name,
+            "config": module.config,
+            **more,
+        }
+        self.cases.append(case)
+        return case
+
+    def add_version(self, case, version, bytecode):
+        """The same case, its module in an older serialized form."""
+        name = f"{case['name']}@v{version}"
+        path = self.folder / "modules" / f"{name}.mlirbc"
+        path.write_bytes(bytecode)
+        self._again(case, name, module=str(path))
+
+    def add_text(self, name, text, cases):
+        """The same cases, taken from a StableHLO text whose Mosaic calls they are, in order."""
+        path = self.folder / "modules" / f"{name}.stablehlo.mlir"
+        path.write_text(text)
+        for index, case in enumerate(cases):
+            self._again(case, f"{name}.call{index}", module=str(path), call=index)
+
+    def _again(self, case, name, **changed):
+        outs = [str(self.folder / "out" / f"{name}.{i}.npy") for i in range(len(case["outs"]))]
+        self.cases.append(case | {"name": name, "outs": outs} | changed)
+
+    def _array(self, name, value):
+        path = self.folder / "arrays" / f"{name}.npy"
+        np.save(path, value)
+        return str(path)
+
+    def save(self):
+        """Writes `cases.json`, which lists the cases."""
+        path = self.folder / "cases.json"
+        path.write_text(json.dumps(self.cases, indent=1) + "\n")
+        return path
+
+
+def load(path, type_text):
+    """An array of a case as float64 or integers, whatever way its type is saved."""
+    value = np.load(path)
+    name = type_text.split("[")[0]
+    if value.dtype.kind == "V":
+        value = value.view(EXTENDED[name])
+    if value.dtype.kind == "V" or name in EXTENDED or value.dtype.kind == "f":
+        return value.astype(np.int8 if name in ("i4", "i2") else np.float64)
+    return value
+
+
+def differs(got, want, rtol, atol, undefined=False):
+    """What is wrong with a result, or None. Integers must be equal; a NaN must be a NaN, or say that a value is `undefined`."""
+    if got.shape != want.shape:
+        return f"shape {list(got.shape)} instead of {list(want.shape)}"
+    if want.dtype.kind != "f":
+        bits = want.dtype.itemsize
+        wrong = got.astype(f"u{bits}") != want.astype(f"u{bits}")
+        worst = ""
+    else:
+        with np.errstate(invalid="ignore"):
+            close = np.abs(got - want) <= atol + rtol * np.abs(want)
+        wrong = ~(close | (got == want) | ((undefined | np.isnan(got)) & np.isnan(want)))
+        finite = np.abs(got - want)[np.isfinite(got) & np.isfinite(want)]
+        worst = f", largest difference {finite.max() if finite.size else 0:.3g}"
+    if not wrong.any():
+        return None
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"{int(wrong.sum())} of {wrong.size} elements differ{worst}; at {list(where)}: {got[where]} instead of {want[where]}"
+
+
+def compare(case):
+    """What is wrong with the results that a run of the case wrote, or None."""
+    for index, (out, expected, kind) in enumerate(zip(case["outs"], case["expected"], case["results"])):
+        undefined = case["oracle"] == "reference"
+        if problem := differs(load(out, kind), load(expected, kind), case["rtol"], case["atol"], undefined):
+            return f"result {index}: {problem}"
+    return None
+
+
+def operations(text):
+    """How often each operation occurs in a module's text, as printed by MLIR."""
+    found = re.findall(
+        r'^\s*(?:[%\w:, #]+ = )?"?((?:arith|math|vector|memref|scf|cf|func|tpu)\.[a-z_0-9.]+|return\b)', text, re.M
+    )
+    return collections.Counter("func.return" if op == "return" else op for op in found)
+
+
+def census(texts):
+    """One line an operation: how often, in how many modules, and an example."""
+    total, modules, example = collections.Counter(), collections.Counter(), {}
+    for text in texts:
+        counts = operations(text)
+        total.update(counts)
+        modules.update(counts.keys())
+        for op in counts:
+            needle = "return" if op == "func.return" else op
+            line = next(line.strip() for line in text.splitlines() if re.search(rf"(?<![\w.]){re.escape(needle)}\b", line))
+            if op not in example or len(line) < len(example[op]):
+                example[op] = line
+    return [f"{op:28} {total[op]:6} in {modules[op]:4} modules   {example[op][:400]}" for op in sorted(total)]
