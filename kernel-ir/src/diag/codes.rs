@@ -1,9 +1,9 @@
 //! The table of codes: each with the title and the explanation that `kernels-cli explain` prints.
 //!
 //! The hundreds say which stage found it: `K00` the shape of the IR itself, `K01` recording, `K02` the verifier's
-//! data flow, `K03` the launch and the machine, `K04` the CPU executor, `K05` the TPU compiler, `K06` writing and
-//! reading Mosaic modules, `K07` calling published ones. A code keeps its meaning for ever. Explanations are Markdown,
-//! one file a code, in `codes/`.
+//! data flow, `K03` the launch and the machine, `K04` the CPU executor, `K05` the TPU compiler, `K06` writing Mosaic
+//! modules, `K07` calling published ones, `K08` reading Mosaic modules. A code keeps its meaning for ever. Explanations
+//! are Markdown, one file a code, in `codes/`.
 
 /// What a code means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,6 +95,10 @@ table! {
     "K0704" "no module serves the call"
     "K0705" "a module is not the one that the index describes"
     "K0706" "no dims are known that a module serves"
+    "K0801" "a module's bytes are malformed"
+    "K0802" "a module is written in a form that is not known"
+    "K0803" "a module is of an unknown version of Mosaic"
+    "K0804" "a module is too deep or too large to read"
 }
 
 /// The documentation of a code.
