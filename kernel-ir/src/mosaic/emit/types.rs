@@ -9,6 +9,7 @@ use melior::ir::r#type::{FunctionType, IntegerType, MemRefType};
 use melior::ir::{Attribute, Type};
 
 use crate::ir::{DType, Elem, Extent, MemorySpace, RefType};
+use crate::mosaic::SMEM_ELEMENTS;
 
 /// MLIR's `kDynamic`: a length that is known only when the kernel runs.
 const DYNAMIC: i64 = i64::MIN;
@@ -65,12 +66,6 @@ pub(super) fn vector<'c>(shape: Option<&[usize]>, element: Type<'c>) -> Type<'c>
     }
 }
 
-/// Elements that a scalar-prefetch array of symbolic length is declared with: as many as SMEM holds.
-///
-/// libtpu takes no `?` there (its index maps then count one argument too many), and uses the length for nothing: the
-/// final bundles for a declared length of 1, 128 and 1000000 are equal, and the copy to SMEM has the operand's length.
-const SMEM_ELEMENTS: i64 = 1 << 18;
-
 /// A ref. A symbolic length is `?` in main memory, where strides come from the operand.
 pub(super) fn memref<'c>(context: &'c Context, ty: &RefType) -> Option<Type<'c>> {
     let element = match ty.elem {
@@ -79,7 +74,7 @@ pub(super) fn memref<'c>(context: &'c Context, ty: &RefType) -> Option<Type<'c>>
         Elem::Semaphore => parse_type(context, "!tpu.semaphore")?,
     };
     let unknown = match ty.space {
-        MemorySpace::Smem => SMEM_ELEMENTS,
+        MemorySpace::Smem => SMEM_ELEMENTS as i64,
         _ => DYNAMIC,
     };
     let shape: Option<Vec<i64>> = ty

@@ -4,13 +4,30 @@
 //! Bytes are hostile until read: every length is checked, nesting is bounded, and memory grows with the input only.
 
 mod bytecode;
+mod call;
 mod floats;
+mod lower;
 mod module;
 mod print;
 
 pub use bytecode::is_bytecode;
+pub use call::CallTypes;
 
 use crate::diag::Report;
+use crate::ir::Kernel;
+use crate::verify;
+
+/// The kernel of a module, which hangs together: see [`verify::well_formed`]. What is not known of the call stays open.
+///
+/// # Errors
+/// `K0801` to `K0804` where the bytes are no module that is read; `K0810` for an operation that is not known, `K0811` for a
+/// form of one that is not, `K0812` for a module that breaks the rules of its own operations; those of
+/// [`verify::well_formed`].
+pub fn kernel(bytes: &[u8], call: Option<&CallTypes>) -> Result<Kernel, Report> {
+    let kernel = lower::lower(&bytecode::parse(bytes)?, call)?;
+    verify::well_formed(&kernel)?;
+    Ok(kernel)
+}
 
 /// A module as MLIR text in the generic form, with the names of the dialects that its operations belong to.
 ///
