@@ -77,6 +77,7 @@ table! {
     "K0409" "an integer is divided by zero"
     "K0410" "parallel steps write the same block"
     "K0411" "the executor cannot run the kernel"
+    "K0412" "an assertion of the kernel does not hold"
     "K0501" "the TPU compiler rejects the kernel"
     "K0502" "the TPU compiler crashed"
     "K0503" "libtpu is not found"

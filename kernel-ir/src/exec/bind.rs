@@ -4,8 +4,9 @@ use std::sync::Mutex;
 
 use crate::diag::Diagnostic;
 use crate::ir::dims::Dims;
-use crate::ir::{ArrayType, DType, DimExpr, Kernel, Param, Role};
+use crate::ir::{ArrayType, DType, DimExpr, Kernel, MemorySpace, Param, Role};
 
+use super::Options;
 use super::array::Array;
 use super::core::Argument;
 use super::data::Data;
@@ -23,14 +24,26 @@ pub(super) struct Binding<'a> {
     pub(super) arguments: Vec<Argument<'a>>,
 }
 
+/// What the caller passes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Given<'g, 'a> {
+    /// By the names of the parameters.
+    Named(&'g [(&'g str, &'a Array)]),
+    /// The prefetched arrays, then the inputs.
+    Listed(&'a [Array]),
+}
+
 /// Fits arguments to a kernel; tells everything that does not fit.
 pub(super) fn bind<'a>(
     kernel: &Kernel,
-    inputs: &[(&str, &'a Array)],
-    given: &Dims,
+    given: Given<'_, 'a>,
+    options: &Options,
 ) -> Result<Binding<'a>, Vec<Diagnostic>> {
-    let mut b = Binder { kernel, dims: given.clone(), sources: vec![], errors: vec![] };
-    let arrays = b.match_names(inputs);
+    let mut b = Binder { kernel, dims: options.dims.clone(), sources: vec![], errors: vec![] };
+    let arrays = match given {
+        Given::Named(inputs) => b.match_names(inputs),
+        Given::Listed(inputs) => b.match_positions(inputs),
+    };
     for (p, array) in &arrays {
         b.learn(p, array);
     }
@@ -42,11 +55,15 @@ pub(super) fn bind<'a>(
     let arguments = kernel.params.iter().map(|p| match p.role {
         Role::Scratch => Argument::None,
         Role::Output => b.output(p),
-        Role::Input | Role::Prefetch => {
-            arrays.iter().find(|(q, _)| q.name == p.name).map_or(Argument::None, |(_, a)| Argument::Input(a))
-        }
+        Role::Input | Role::Prefetch => arrays
+            .iter()
+            .find(|(q, _)| q.value == p.value)
+            .map_or(Argument::None, |(_, a)| Argument::Input(a)),
     });
-    let arguments = arguments.collect();
+    let mut arguments: Vec<Argument<'a>> = arguments.collect();
+    for alias in &options.aliases {
+        b.alias(*alias, &mut arguments);
+    }
     if b.errors.is_empty() { Ok(Binding { dims: b.dims, grid, arguments }) } else { Err(b.errors) }
 }
 
@@ -68,11 +85,59 @@ impl<'k> Binder<'k> {
         self.errors.push(d);
     }
 
+    /// The parameters that the caller passes: the prefetched ones, then the inputs.
+    fn expected(&self) -> Vec<(usize, &'k Param)> {
+        let all = || self.kernel.params.iter().enumerate();
+        let with = |role| all().filter(move |(_, p)| p.role == role);
+        with(Role::Prefetch).chain(with(Role::Input)).collect()
+    }
+
+    /// Pairs parameters with arrays in their order.
+    fn match_positions<'a>(&mut self, inputs: &'a [Array]) -> Vec<(&'k Param, &'a Array)> {
+        let expected = self.expected();
+        if expected.len() != inputs.len() {
+            let names: Vec<String> = expected.iter().map(|(_, p)| format!("`{}`", p.name)).collect();
+            let message = format!("{} arguments, but the kernel takes {}", inputs.len(), expected.len());
+            self.error("K0404", None, message, Some(format!("they are {}", names.join(", "))));
+        }
+        expected.into_iter().map(|(_, p)| p).zip(inputs).collect()
+    }
+
+    /// Lets an output start with the contents of an argument.
+    fn alias(&mut self, (from, to): (usize, usize), arguments: &mut [Argument<'_>]) {
+        let all = self.kernel.params.iter().enumerate();
+        let source = self.expected().get(from).copied();
+        let target = all.filter(|(_, p)| p.role == Role::Output).nth(to);
+        let (Some((i, p)), Some((o, q))) = (source, target) else {
+            let message = format!("there is no argument {from} or no output {to} to alias");
+            return self.error("K0404", None, message, None);
+        };
+        let (Argument::Input(a), Argument::Output { shape, data, defined, .. }) = get_two(arguments, i, o)
+        else {
+            // One of them did not fit: that is told already. Or it is aliased before.
+            if self.errors.is_empty() {
+                let message = format!("`{}` is aliased twice", p.name);
+                self.error("K0404", Some(p), message, None);
+            }
+            return;
+        };
+        let contents = data.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *defined || a.shape() != shape || a.dtype() != contents.dtype() {
+            let message = format!("`{}` cannot alias `{}`", q.name, p.name);
+            let help = "each output aliases one argument of its own element type and shape";
+            return self.error("K0404", Some(q), message, Some(help.into()));
+        }
+        *contents = a.data().clone();
+        *defined = true;
+        let in_hbm = |p: &Param| p.window.is_none() && self.kernel.ref_ty(p.value).space == MemorySpace::Any;
+        if in_hbm(p) && in_hbm(q) {
+            arguments[i] = Argument::Alias { shape: a.shape().to_vec(), output: o };
+        }
+    }
+
     /// Pairs parameters with the arrays of their names.
     fn match_names<'a>(&mut self, inputs: &[(&str, &'a Array)]) -> Vec<(&'k Param, &'a Array)> {
-        let kernel = self.kernel;
-        let expected: Vec<&Param> =
-            kernel.params.iter().filter(|p| matches!(p.role, Role::Input | Role::Prefetch)).collect();
+        let expected: Vec<&Param> = self.expected().into_iter().map(|(_, p)| p).collect();
         let names: Vec<String> = expected.iter().map(|p| format!("`{}`", p.name)).collect();
         let names = format!("the inputs are {}", names.join(", "));
         for (i, (name, _)) in inputs.iter().enumerate() {
@@ -229,8 +294,18 @@ impl<'k> Binder<'k> {
             return Argument::None;
         }
         let data = Mutex::new(Data::poison(ty.dtype, n));
-        Argument::Output { shape, data, writers: Mutex::default() }
+        Argument::Output { shape, data, defined: false, writers: Mutex::default() }
     }
+}
+
+/// Two different elements.
+fn get_two<'s, 'a>(
+    arguments: &'s mut [Argument<'a>],
+    i: usize,
+    o: usize,
+) -> (&'s Argument<'a>, &'s mut Argument<'a>) {
+    let (before, after) = arguments.split_at_mut(i.max(o));
+    if i < o { (&before[i], &mut after[0]) } else { (&after[0], &mut before[o]) }
 }
 
 /// The most elements of one output: 2^36, that is 256 GiB of `f32`.

@@ -3,16 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use crate::ir::{Kernel, Span};
+use crate::ir::{DType, Kernel, Span};
 
 use super::Options;
 use super::array::Array;
-use super::data::{Data, each_data};
+use super::data::{Data, Stored, each_data};
 use super::dma::Dma;
 use super::fault::{Checked, Fault};
-use super::layout::{Axes, Layout};
-use super::plan::{self, Operand, Plan, Slot, Source};
+use super::layout::{self, Axes, Layout, MAX_RANK};
+use super::mesh::Endpoint;
+use super::plan::{self, Operand, Plan, Slot, Source, Store};
+use super::random::Philox;
 use super::scalar::{Number, Scalar};
+use super::semaphore::Semaphores;
 use super::tile::{Elements, Lane, Pool, Reading, Tile};
 use super::view::{Place, View};
 
@@ -23,10 +26,14 @@ pub(super) enum Argument<'a> {
     None,
     /// The caller's.
     Input(&'a Array),
+    /// An input in HBM that is one and the same with an output, by parameter.
+    Alias { shape: Vec<usize>, output: usize },
     /// Made by the kernel; cores write their blocks in turn.
     Output {
         shape: Vec<usize>,
         data: Mutex<Data>,
+        /// True when it started with the contents of an input.
+        defined: bool,
         /// By block: the indices on the parallel axes of the steps that wrote it.
         writers: Mutex<HashMap<Axes, Axes>>,
     },
@@ -38,7 +45,7 @@ impl Argument<'_> {
         match self {
             Self::None => &[],
             Self::Input(a) => a.shape(),
-            Self::Output { shape, .. } => shape,
+            Self::Output { shape, .. } | Self::Alias { shape, .. } => shape,
         }
     }
 }
@@ -52,6 +59,8 @@ pub(super) struct Call<'a> {
     pub(super) options: &'a Options,
     /// Threads that one product may use.
     pub(super) product_threads: usize,
+    /// The device that this is, in a mesh.
+    pub(super) mesh: Option<Endpoint<'a>>,
 }
 
 /// On-chip memory.
@@ -79,9 +88,13 @@ pub(super) struct Core<'a> {
     /// By parameter: the indices on the parallel axes when that block was entered.
     pub(super) owners: Vec<Axes>,
     pub(super) dma: Dma,
+    pub(super) semaphores: Semaphores,
+    pub(super) random: Philox,
     pub(super) pool: Pool,
     /// Indices of the current grid step.
     pub(super) step: Vec<i32>,
+    /// Grid steps and rounds of loops so far.
+    pub(super) rounds: u64,
 }
 
 impl<'a> Core<'a> {
@@ -108,17 +121,19 @@ impl<'a> Core<'a> {
         self.views[slot].ok_or_else(|| Fault::refused(span, "a ref is used before it is made"))
     }
 
-    /// The part of a ref that a load or store touches.
+    /// The part of a ref that a load or store touches: as many elements along each axis as `extent` says, `strides`
+    /// apart (all 1 when there are none).
     pub(super) fn window(
         &self,
         base: Slot,
         offsets: &[plan::Offset],
         extent: &[usize],
+        strides: &[usize],
         span: Span,
     ) -> Checked<View> {
         let view = self.view(base, span)?;
-        let (mut at, mut sizes) = ([0; 8], [0; 8]);
-        if offsets.len() > at.len() || extent.len() != offsets.len() {
+        let (mut at, mut sizes) = ([0; MAX_RANK], [0; MAX_RANK]);
+        if offsets.len() > MAX_RANK || extent.len() != offsets.len() {
             return Err(Fault::refused(span, "an access of another rank than its ref"));
         }
         for (i, o) in offsets.iter().enumerate() {
@@ -126,7 +141,9 @@ impl<'a> Core<'a> {
                 plan::Offset::Const(n) => *n as i64,
                 plan::Offset::Slot(s) => self.index(*s, "an offset", span)?,
             };
-            sizes[i] = extent[i] as i64;
+            let stride = strides.get(i).copied().unwrap_or(1);
+            sizes[i] = extent[i].saturating_sub(1).saturating_mul(stride).min(1 << 60) as i64
+                + i64::from(extent[i] > 0);
         }
         let n = offsets.len();
         view.slice(&at[..n], &sizes[..n], span)
@@ -135,7 +152,12 @@ impl<'a> Core<'a> {
 
     /// The name of the parameter behind a place.
     pub(super) fn name(&self, place: Place) -> &str {
-        &self.call.kernel.params[place.param()].name
+        place.param().map_or("the barrier semaphore", |p| &self.call.kernel.params[p].name)
+    }
+
+    /// The array behind a place.
+    pub(super) fn argument(&self, place: Place) -> &'a Argument<'a> {
+        place.param().map_or(&Argument::None, |p| &self.call.arguments[p])
     }
 
     /// Where the elements of an operand are.
@@ -149,10 +171,10 @@ impl<'a> Core<'a> {
                 };
                 (elements, Layout::dense(shape))
             }
-            Source::Memory { base, offsets, extent, span } => {
-                let view = self.window(*base, offsets, extent, *span)?;
+            Source::Memory { base, offsets, extent, strides, span } => {
+                let view = self.window(*base, offsets, extent, strides, *span)?;
                 self.may_read(&view, *span)?;
-                (self.elements(&view, *span)?, view.layout())
+                (Elements::of(self.memory(&view, *span)?), strided(view.layout(), strides))
             }
             Source::Splat(slot) => {
                 let elements = match &self.scalars[*slot].number {
@@ -176,23 +198,16 @@ impl<'a> Core<'a> {
         })
     }
 
-    fn elements<'b>(&'b self, view: &View, span: Span) -> Checked<Elements<'b>> {
-        let data = match (view.place, &self.call.arguments[view.place.param()]) {
-            (Place::Input(_), Argument::Input(a)) if !view.hbm => a.data(),
-            (Place::Local(p), _) => &self.local[p].data,
+    /// The memory that a load reads.
+    pub(super) fn memory<'b>(&'b self, view: &View, span: Span) -> Checked<&'b Data> {
+        match (view.place, self.argument(view.place)) {
+            (Place::Input(_), Argument::Input(a)) if !view.hbm => Ok(a.data()),
+            (Place::Local(p), _) => Ok(&self.local[p].data),
             _ => {
                 let message = format!("`{}` cannot be loaded: it is not in VMEM", self.name(view.place));
-                return Err(Fault::refused(span, message).help("copy it to scratch first"));
+                Err(Fault::refused(span, message).help("copy it to scratch first"))
             }
-        };
-        Ok(match data {
-            Data::F32(v) => Elements::F32(v),
-            Data::Bf16(v) => Elements::Bf16(v),
-            Data::I32(v) => Elements::I32(v),
-            Data::I16(v) => Elements::I16(v),
-            Data::I8(v) => Elements::I8(v),
-            Data::Bool(v) => Elements::Bool(v),
-        })
+        }
     }
 
     /// Puts a tile into a slot.
@@ -217,32 +232,86 @@ impl<'a> Core<'a> {
     }
 
     /// Writes an operand into memory.
-    pub(super) fn store(
-        &mut self,
-        base: Slot,
-        offsets: &[plan::Offset],
-        value: &Operand,
-        span: Span,
-    ) -> Checked<()> {
-        let view = self.window(base, offsets, &value.shape, span)?;
+    pub(super) fn store(&mut self, store: &Store, span: Span) -> Checked<()> {
+        let Store { base, offsets, strides, value, mask } = store;
+        let view = self.window(*base, offsets, &value.shape, strides, span)?;
         let Place::Local(p) = view.place else {
             let message = format!("`{}` cannot be stored to", self.name(view.place));
             return Err(Fault::refused(span, message));
         };
         self.may_write(&view, span)?;
+        if view.cast.is_some() {
+            return self.store_bits(p, &view, store, span);
+        }
+        let mut to = strided(view.layout(), strides);
+        to.shape = value.shape.iter().copied().collect();
         // Taken out while it is written: the plan never reads the memory that a step stores to.
         let mut data = std::mem::take(&mut self.local[p].data);
         let done = self.reading(value).and_then(|reading| {
-            let done = each_data!(&mut data, v => write(&reading, v, &view.layout()));
+            let done = match mask {
+                None => each_data!(&mut data, v => write(&reading, v, &to)),
+                Some(mask) => {
+                    let mask = self.reading(mask)?;
+                    each_data!(&mut data, v => write_masked(&reading, &mask, v, &to))
+                }
+            };
             done.ok_or_else(|| mismatch(span))
         });
         self.local[p].data = data;
         done
     }
+
+    /// Loads through a ref that sees memory under another element type.
+    pub(super) fn load_bits(&mut self, from: &Source, dtype: DType, span: Span) -> Checked<Tile> {
+        let Source::Memory { base, offsets, extent, strides, .. } = from else {
+            return Err(mismatch(span));
+        };
+        let view = self.window(*base, offsets, extent, strides, span)?;
+        self.may_read(&view, span)?;
+        let bits = view.read_bits(self.memory(&view, span)?, strides, extent);
+        let mut tile = self.pool.take(plan::LaneKind::of(dtype), bits.len());
+        tile.set_bits(dtype, &bits);
+        Ok(tile)
+    }
+
+    fn store_bits(&mut self, p: usize, view: &View, store: &Store, span: Span) -> Checked<()> {
+        let tile = self.materialize(&store.value, span)?;
+        let bits = tile.bits(store.value.dtype);
+        self.pool.give(tile);
+        let mask = match &store.mask {
+            None => None,
+            Some(mask) => match self.materialize(mask, span)? {
+                Tile::Bool(mask) => Some(mask),
+                _ => return Err(mismatch(span)),
+            },
+        };
+        let (shape, memory) = (&store.value.shape, &mut self.local[p]);
+        view.write_bits(&mut memory.data, &store.strides, shape, &bits, mask.as_deref());
+        Ok(())
+    }
 }
 
-fn write<T: super::data::Stored>(from: &Reading<'_>, dst: &mut [T], to: &Layout) -> Option<()> {
+/// The layout of every so many elements of a box.
+fn strided(mut layout: Layout, strides: &[usize]) -> Layout {
+    layout.strides.iter_mut().zip(strides).for_each(|(s, n)| *s *= n);
+    layout
+}
+
+fn write<T: Stored>(from: &Reading<'_>, dst: &mut [T], to: &Layout) -> Option<()> {
     T::Lane::copy(from, dst, to, T::of)
+}
+
+fn write_masked<T: Stored>(from: &Reading<'_>, mask: &Reading<'_>, dst: &mut [T], to: &Layout) -> Option<()> {
+    let mut values = vec![T::Lane::default(); to.len()];
+    let mut wanted = vec![false; to.len()];
+    T::Lane::gather(from, 0, &mut values)?;
+    bool::gather(mask, 0, &mut wanted)?;
+    layout::each(to, |i, at| {
+        if wanted[i] {
+            dst[at] = T::of(values[i]);
+        }
+    });
+    Some(())
 }
 
 /// Elements of a type that the op does not take.

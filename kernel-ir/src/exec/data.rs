@@ -36,6 +36,10 @@ pub(crate) trait Stored: Element {
     fn to_f64(self) -> f64;
     /// The nearest value.
     fn from_f64(x: f64) -> Self;
+    /// The bits, in the lowest places.
+    fn bits(self) -> u32;
+    /// The value with these bits; higher ones are dropped.
+    fn from_bits(bits: u32) -> Self;
 }
 
 /// The elements of an array or of a piece of on-chip memory, row-major.
@@ -122,7 +126,8 @@ impl Data {
 }
 
 macro_rules! element {
-    ($t:ty, $variant:ident, $lane:ty, $poison:expr, $to_lane:expr, $of:expr, $to_f64:expr, $from_f64:expr) => {
+    ($t:ty, $variant:ident, $lane:ty, $poison:expr, $to_lane:expr, $of:expr, $to_f64:expr, $from_f64:expr,
+     $bits:expr, $from_bits:expr) => {
         #[allow(private_interfaces, reason = "sealed: only the executor calls these")]
         impl Element for $t {
             fn elements_of(data: &Data) -> Option<&[Self]> {
@@ -152,16 +157,66 @@ macro_rules! element {
             fn from_f64(x: f64) -> Self {
                 $from_f64(x)
             }
+            fn bits(self) -> u32 {
+                $bits(self)
+            }
+            fn from_bits(bits: u32) -> Self {
+                $from_bits(bits)
+            }
         }
     };
 }
 
-element!(f32, F32, f32, f32::NAN, |x| x, |x| x, f64::from, |x: f64| x as f32);
-element!(bf16, Bf16, f32, bf16::NAN, widen, narrow, bf16::to_f64, bf16::from_f64);
-element!(i32, I32, i32, POISON_I32, |x| x, |x| x, f64::from, |x: f64| x as i32);
-element!(i16, I16, i32, -29_779, i32::from, |x| x as i16, f64::from, |x: f64| x as i16);
-element!(i8, I8, i32, -85, i32::from, |x| x as i8, f64::from, |x: f64| x as i8);
-element!(bool, Bool, bool, true, |x| x, |x| x, |x| f64::from(u8::from(x)), |x: f64| x != 0.0);
+element!(f32, F32, f32, f32::NAN, |x| x, |x| x, f64::from, |x: f64| x as f32, f32::to_bits, f32::from_bits);
+element!(
+    bf16,
+    Bf16,
+    f32,
+    bf16::NAN,
+    widen,
+    narrow,
+    bf16::to_f64,
+    bf16::from_f64,
+    |x: bf16| x.to_bits().into(),
+    |b| bf16::from_bits(b as u16)
+);
+element!(i32, I32, i32, POISON_I32, |x| x, |x| x, f64::from, |x: f64| x as i32, |x| x as u32, |b| b as i32);
+element!(
+    i16,
+    I16,
+    i32,
+    -29_779,
+    i32::from,
+    |x| x as i16,
+    f64::from,
+    |x: f64| x as i16,
+    |x| u32::from(x as u16),
+    |b| b as i16
+);
+element!(
+    i8,
+    I8,
+    i32,
+    -85,
+    i32::from,
+    |x| x as i8,
+    f64::from,
+    |x: f64| x as i8,
+    |x| u32::from(x as u8),
+    |b| b as i8
+);
+element!(
+    bool,
+    Bool,
+    bool,
+    true,
+    |x| x,
+    |x| x,
+    |x| f64::from(u8::from(x)),
+    |x: f64| x != 0.0,
+    u32::from,
+    |b| b != 0
+);
 
 /// The `i32` that never-written memory holds: rare enough that reading it as a scalar is taken for a mistake.
 pub(crate) const POISON_I32: i32 = -1_951_535_091;

@@ -92,6 +92,22 @@ pub(super) fn minimum(x: f32, y: f32) -> f32 {
     if x.is_nan() { x } else { smaller }
 }
 
+/// Whether a function of two operands is defined on floats.
+pub(super) const fn takes_floats(op: Binary) -> bool {
+    matches!(
+        op,
+        Binary::Add
+            | Binary::Sub
+            | Binary::Mul
+            | Binary::Div
+            | Binary::Rem
+            | Binary::Min
+            | Binary::Max
+            | Binary::Pow
+            | Binary::Atan2
+    )
+}
+
 /// Applies a function of two floats.
 pub(super) fn binary_f32(op: Binary, x: &[f32], y: &[f32], out: &mut [f32]) {
     match op {
@@ -203,6 +219,27 @@ pub(super) fn float_to_int(to: DType, x: &[f32], out: &mut [i32]) {
         DType::I16 => map(x, out, |x| i32::from(x as i16)),
         _ => map(x, out, |x| x as i32),
     }
+}
+
+/// Converts floats to unsigned integers of `to`: toward zero, saturating; NaN gives 0.
+pub(super) fn float_to_unsigned(to: DType, x: &[f32], out: &mut [i32]) {
+    match to {
+        DType::I8 => map(x, out, |x| i32::from(x as u8)),
+        DType::I16 => map(x, out, |x| i32::from(x as u16)),
+        _ => map(x, out, |x| x as u32 as i32),
+    }
+}
+
+/// Converts integers of `from`, read as unsigned, to the nearest float.
+pub(super) fn unsigned_to_float(from: DType, x: &[i32], out: &mut [f32]) {
+    let mask = unsigned_mask(from);
+    map(x, out, |x| (x & mask) as u32 as f32);
+}
+
+/// Widens integers of `from`, read as unsigned.
+pub(super) fn zero_extend(from: DType, x: &[i32], out: &mut [i32]) {
+    let mask = unsigned_mask(from);
+    map(x, out, |x| x & mask);
 }
 
 /// Converts integers to the nearest float.

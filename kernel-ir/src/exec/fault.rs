@@ -53,6 +53,11 @@ impl Fault {
         Self::new("K0411", span, what).help("verify the kernel first: `kernel.verify()`")
     }
 
+    /// A core that stops because another device of its mesh has failed; nobody is told.
+    pub(super) fn stopped(span: Span) -> Box<Self> {
+        Self::new("K0402", span, "another device of the mesh has stopped")
+    }
+
     /// The diagnostic for the user: names the kernel, and the grid step when there is one.
     pub(super) fn diagnostic(self, kernel: &Kernel, step: Option<&[i32]>) -> Diagnostic {
         let mut d = Diagnostic::error(self.code, self.message).at(kernel.loc(self.span).clone(), self.label);

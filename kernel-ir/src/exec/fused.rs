@@ -1,6 +1,8 @@
 //! Runs fused elementwise groups: a piece of the tile at a time, so that everything between the operands and the
 //! results stays in the first-level cache.
 
+use crate::ir::DType;
+
 use super::core::{Core, mismatch};
 use super::elementwise as ew;
 use super::fault::{Checked, Fault};
@@ -211,6 +213,12 @@ impl Piece<'_> {
                 Bool => self.select::<bool>(mask, x, y, instr, to)?,
             },
             (ElementOp::Cast(x), from) => self.cast(x, from, instr, to)?,
+            (ElementOp::CastUnsigned(x, from), _) => self.cast_unsigned(x, from, instr, to)?,
+            (ElementOp::Bitcast(x, from), _) => {
+                // Not rounded: a NaN keeps its bits.
+                self.bitcast(x, from, instr, to)?;
+                return Some(Ok(()));
+            }
         }
         match result {
             Float => ew::narrow_f32(instr.dtype, self.put(to, instr.to)?),
@@ -223,6 +231,35 @@ impl Piece<'_> {
     fn select<T: Register>(&self, mask: Reg, x: Reg, y: Reg, instr: &Instr, to: &mut Tile) -> Option<()> {
         let out = self.put::<T>(to, instr.to)?;
         ew::select(self.get(mask)?, self.get(x)?, self.get(y)?, out);
+        Some(())
+    }
+
+    fn cast_unsigned(&self, x: Reg, from: DType, instr: &Instr, to: &mut Tile) -> Option<()> {
+        use LaneKind::{Float, Int};
+        let at = instr.to;
+        match (LaneKind::of(from), LaneKind::of(instr.dtype)) {
+            (Int, Float) => ew::unsigned_to_float(from, self.get(x)?, self.put(to, at)?),
+            (Int, Int) => ew::zero_extend(from, self.get(x)?, self.put(to, at)?),
+            (Float, Int) => ew::float_to_unsigned(instr.dtype, self.get(x)?, self.put(to, at)?),
+            (kind, _) => self.cast(x, kind, instr, to)?,
+        }
+        Some(())
+    }
+
+    fn bitcast(&self, x: Reg, from: DType, instr: &Instr, to: &mut Tile) -> Option<()> {
+        use LaneKind::{Float, Int};
+        let at = instr.to;
+        // `bfloat16` lies in the upper half of its register, `i16` in the lower.
+        let shift = 32 - from.bits() as u32;
+        match (LaneKind::of(from), LaneKind::of(instr.dtype)) {
+            (Float, Int) => {
+                ew::convert(self.get(x)?, self.put(to, at)?, |x: f32| x.to_bits() as i32 >> shift);
+            }
+            (Int, Float) => {
+                ew::convert(self.get(x)?, self.put(to, at)?, |x: i32| f32::from_bits((x as u32) << shift));
+            }
+            (kind, _) => self.cast(x, kind, instr, to)?,
+        }
         Some(())
     }
 

@@ -10,7 +10,9 @@ use super::core::{Call, Core};
 use super::dma::Dma;
 use super::fault::Checked;
 use super::layout::Axes;
+use super::random::Philox;
 use super::scalar::Scalar;
+use super::semaphore::Semaphores;
 use super::tile::Pool;
 
 /// The steps of a grid.
@@ -112,6 +114,9 @@ impl<'a> Core<'a> {
             blocks: vec![None; params],
             owners: vec![Axes::default(); params],
             dma: Dma::default(),
+            semaphores: Semaphores::default(),
+            random: Philox::default(),
+            rounds: 0,
             pool: Pool::default(),
             step: vec![0; call.kernel.grid.len()],
         };
@@ -125,6 +130,7 @@ impl<'a> Core<'a> {
         self.set_up_memory()?;
         let plan = self.call.plan;
         for number in start..start + length {
+            self.spend(1, self.call.kernel.span)?;
             grid.indices(number, &mut self.step);
             for (slot, axis) in &plan.program_ids {
                 self.scalars[*slot] = Scalar::int(self.step[*axis]);
@@ -133,24 +139,37 @@ impl<'a> Core<'a> {
             self.run(&plan.body)?;
         }
         self.close_windows()?;
-        self.all_landed()
+        self.all_landed()?;
+        self.all_counted()
     }
 }
 
-/// A permutation of `0..n`: Fisher and Yates' shuffle, driven by SplitMix64.
-fn shuffled(n: i64, seed: u64) -> Vec<i32> {
-    let mut state = seed;
-    let mut random = move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
+/// SplitMix64: small, and good enough to vary an order.
+#[derive(Debug)]
+pub(super) struct SplitMix(pub(super) u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
-    };
+    }
+
+    /// A number below `n`, which is not 0.
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// A permutation of `0..n`: Fisher and Yates' shuffle.
+fn shuffled(n: i64, seed: u64) -> Vec<i32> {
+    let mut random = SplitMix(seed);
     // Extents of a grid are bounded before this.
     let mut order: Vec<i32> = (0..n as i32).collect();
     for i in (1..order.len()).rev() {
-        order.swap(i, (random() % (i as u64 + 1)) as usize);
+        order.swap(i, random.below(i as u64 + 1) as usize);
     }
     order
 }

@@ -145,6 +145,14 @@ fn runs(l: &Layout, start: usize, n: usize, mut row: impl FnMut(usize, usize, st
     }
 }
 
+/// Calls `f` with the number and the position of every element, in row-major order.
+pub(super) fn each(l: &Layout, mut f: impl FnMut(usize, usize)) {
+    runs(l, 0, l.len(), |at, stride, place| {
+        let first = place.start;
+        place.for_each(|i| f(i, at + (i - first) * stride));
+    });
+}
+
 /// Reads the elements `start .. start + out.len()`, in row-major order, through `f`. `l` is best collapsed.
 pub(super) fn gather<S: Copy, D: Copy>(
     src: &[S],

@@ -20,9 +20,15 @@ mod gemm;
 mod grid;
 mod layout;
 mod math;
+mod mesh;
 mod plan;
+mod random;
+mod recast;
+mod remote;
+mod run;
 mod scalar;
 mod scalar_ops;
+mod semaphore;
 mod step;
 mod tile;
 mod tile_ops;
@@ -30,16 +36,12 @@ mod view;
 mod window;
 
 use std::sync::Arc;
-use std::sync::PoisonError;
 
-use crate::diag::{Diagnostic, Report};
-use crate::ir::Kernel;
 use crate::ir::dims::Dims;
 
 pub use array::Array;
 pub use data::Element;
-
-use self::core::{Argument, Call};
+pub use run::{call, run, run_mesh};
 
 /// How a kernel is run.
 #[derive(Clone, Debug)]
@@ -53,11 +55,30 @@ pub struct Options {
     pub dims: Dims,
     /// The most rounds of one loop.
     pub max_iterations: u64,
+    /// The most grid steps and rounds of loops of one core, all together.
+    pub max_rounds: u64,
+    /// Multiplies `f32` operands as `f32` whatever the product's [`Precision`](crate::ir::Precision) says.
+    pub exact_products: bool,
+    /// Pallas's `input_output_aliases`: for each pair, the output starts with the contents of the argument. Both count
+    /// as in [`call`]: arguments are the prefetched arrays, then the inputs.
+    ///
+    /// When both lie in HBM without a window, they are one array: each sees what is written to the other. An argument
+    /// with a window, or on the chip as a whole, keeps what the caller passed. A windowed output block starts
+    /// undefined, as always; blocks that are never written keep what the argument held.
+    pub aliases: Vec<(usize, usize)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: None, shuffle: None, dims: Dims::new(), max_iterations: 1 << 26 }
+        Self {
+            threads: None,
+            shuffle: None,
+            dims: Dims::new(),
+            max_iterations: 1 << 26,
+            max_rounds: 1 << 36,
+            exact_products: false,
+            aliases: vec![],
+        }
     }
 }
 
@@ -95,50 +116,4 @@ impl std::ops::Index<&str> for Outputs {
             None => panic!("the kernel has no output `{name}`"),
         }
     }
-}
-
-impl Kernel {
-    /// Runs the kernel on the CPU with [`Options::default`]; see [`run`].
-    ///
-    /// # Errors
-    /// As [`run`].
-    pub fn run(&self, inputs: &[(&str, &Array)]) -> Result<Outputs, Report> {
-        run(self, inputs, &Options::default())
-    }
-}
-
-/// Runs a verified kernel on the CPU. `inputs` are its inputs and prefetched arrays by name; sizes of dims come from
-/// their shapes.
-///
-/// # Errors
-/// K0404 and K0405 when arguments do not fit, all of them in one report; K0401 to K0411 when a grid step fails, the
-/// first one in the order of the grid, with the kernel's name, the step and the line.
-pub fn run(kernel: &Kernel, inputs: &[(&str, &Array)], options: &Options) -> Result<Outputs, Report> {
-    let binding = bind::bind(kernel, inputs, &options.dims).map_err(Report::new)?;
-    let plan = plan::compile(kernel, &binding.dims, &binding.grid)
-        .map_err(|fault| fault.diagnostic(kernel, None))?;
-    let call = Call { kernel, plan: &plan, arguments: &binding.arguments, options, product_threads: 1 };
-    let grid = grid::Grid::new(kernel, &binding.grid, options);
-    match options.threads {
-        // On a thread of the pool: from outside, every product would put this thread to sleep and wake it again.
-        None => rayon::scope(|_| grid::walk(&grid, call, rayon::current_num_threads()))?,
-        Some(0 | 1) => grid::walk(&grid, call, 1)?,
-        Some(n) => {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
-            let pool = pool.map_err(|e| Diagnostic::error("K0411", format!("no {n} threads: {e}")))?;
-            pool.install(|| grid::walk(&grid, call, n))?;
-        }
-    }
-    let outputs = kernel.params.iter().zip(binding.arguments);
-    Ok(Outputs {
-        arrays: outputs
-            .filter_map(|(p, a)| match a {
-                Argument::Output { shape, data, .. } => {
-                    let data = data.into_inner().unwrap_or_else(PoisonError::into_inner);
-                    Some((p.name.clone(), Array::from_data(shape, data)))
-                }
-                _ => None,
-            })
-            .collect(),
-    })
 }

@@ -2,9 +2,12 @@
 
 use crate::ir::{Binary, Compare, DType, Literal, Unary};
 
-use super::data::{POISON_I32, round_bf16};
+use super::data::{POISON_I32, Stored, each_data, round_bf16};
 use super::elementwise as ew;
 use super::elementwise::DivisionByZero;
+use super::plan::LaneKind;
+use super::recast;
+use super::tile::Tile;
 
 /// A number in a scalar register.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -85,6 +88,45 @@ impl Scalar {
         Self::of(number, self.poison).narrow(to)
     }
 
+    /// As [`Scalar::cast`], with the bits of integers read as unsigned numbers.
+    pub(super) fn cast_unsigned(self, from: DType, to: DType) -> Self {
+        let number = match (self.number, LaneKind::of(to)) {
+            (Number::Int(x), LaneKind::Float) => {
+                let mut out = [0.0];
+                ew::unsigned_to_float(from, &[x], &mut out);
+                Number::Float(out[0])
+            }
+            (Number::Int(x), LaneKind::Int) => {
+                let mut out = [0];
+                ew::zero_extend(from, &[x], &mut out);
+                Number::Int(out[0])
+            }
+            (Number::Float(x), LaneKind::Int) => {
+                let mut out = [0];
+                ew::float_to_unsigned(to, &[x], &mut out);
+                Number::Int(out[0])
+            }
+            _ => return self.cast(to),
+        };
+        Self::of(number, self.poison).narrow(to)
+    }
+
+    /// The bits of a register that holds a `dtype`.
+    pub(super) fn bits(self, dtype: DType) -> u32 {
+        let tile = match self.number {
+            Number::Float(x) => Tile::Float(vec![x]),
+            Number::Int(x) => Tile::Int(vec![x]),
+            Number::Bool(x) => Tile::Bool(vec![x]),
+        };
+        tile.bits(dtype)[0]
+    }
+
+    /// The same bits as another element type of the same width.
+    pub(super) fn bitcast(self, from: DType, to: DType) -> Self {
+        let bits = recast::from_bits(to, &[self.bits(from)]);
+        Self::of(each_data!(&bits, v => first(v)), self.poison)
+    }
+
     /// Applies a function of one operand.
     pub(super) fn unary(self, op: Unary, dtype: DType) -> Self {
         let number = match self.number {
@@ -139,5 +181,30 @@ impl Scalar {
             _ => return None,
         }
         Some(Self::of(Number::Bool(out[0]), self.poison | y.poison))
+    }
+}
+
+fn first<T: Stored>(v: &[T]) -> Number
+where
+    Number: From<T::Lane>,
+{
+    v[0].lane().into()
+}
+
+impl From<f32> for Number {
+    fn from(x: f32) -> Self {
+        Self::Float(x)
+    }
+}
+
+impl From<i32> for Number {
+    fn from(x: i32) -> Self {
+        Self::Int(x)
+    }
+}
+
+impl From<bool> for Number {
+    fn from(x: bool) -> Self {
+        Self::Bool(x)
     }
 }

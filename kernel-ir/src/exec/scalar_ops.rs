@@ -1,14 +1,18 @@
 //! Ops of the scalar core, run from the IR as it stands: arithmetic, scalar memory, views of refs, copies.
 
-use crate::ir::{Offset, OpKind, Size, Span, Type, Value};
+use crate::ir::{DType, MemorySpace, Offset, OpKind, Size, Span, Type, Value};
 
-use super::core::{Argument, Core};
-use super::data::{Data, Stored, each_data};
+use super::core::Core;
+use super::data::{Stored, each_data};
 use super::fault::{Checked, Fault};
 use super::fused::division_by_zero;
-use super::layout::MAX_RANK;
+use super::layout::{Axes, MAX_RANK};
 use super::plan::Slot;
+use super::random::Philox;
+use super::recast;
+use super::remote::RemoteCopy;
 use super::scalar::{Number, Scalar};
+use super::tile::Lane;
 use super::view::{Place, View};
 
 impl Core<'_> {
@@ -22,6 +26,22 @@ impl Core<'_> {
             OpKind::StoreScalar { base, offsets, value } => {
                 return self.store_scalar(at(*base), offsets, at(*value), span);
             }
+            OpKind::CopyStartRemote { src, sent, dst, received, device } => {
+                let [src, sent, dst, received, device] = [src, sent, dst, received, device].map(|v| at(*v));
+                return self.copy_start_remote(RemoteCopy { src, sent, dst, received, device }, span);
+            }
+            OpKind::SemSignal { sem, amount, device } => {
+                return self.signal(at(*sem), at(*amount), device.map(at), span);
+            }
+            OpKind::SemWait { sem, amount } => return self.sem_wait(at(*sem), at(*amount), span),
+            OpKind::PrngSeed { seeds } => return self.seed(seeds, span),
+            OpKind::Assert { cond, message } => {
+                if self.flag(at(*cond), "an assertion", span)? {
+                    return Ok(());
+                }
+                return Err(Fault::new("K0412", span, format!("assertion failed: {message}"))
+                    .label("does not hold in this step"));
+            }
             _ => {}
         }
         let to = to.ok_or_else(|| Fault::refused(span, "an op without a result"))?;
@@ -33,6 +53,22 @@ impl Core<'_> {
             OpKind::Squeeze { base, axes } => {
                 self.views[to] = Some(self.view(at(*base), span)?.squeeze(axes, span)?);
             }
+            OpKind::ReshapeRef { base } => {
+                let shape = self.call.kernel.values[to].ty.clone();
+                let Type::Ref(ty) = shape else { return Err(Fault::refused(span, "a reshape to no ref")) };
+                let shape = ty.static_shape().ok_or_else(|| Fault::refused(span, "a reshape to no shape"))?;
+                self.views[to] = Some(self.view(at(*base), span)?.reshape(&shape, span)?);
+            }
+            OpKind::BitcastRef { base } => {
+                let view = self.view(at(*base), span)?;
+                let dtypes = self.dtype(&view).zip(self.call.kernel.values[to].ty.dtype());
+                let (from, into) = dtypes.ok_or_else(|| Fault::refused(span, "a bitcast of semaphores"))?;
+                self.views[to] = Some(view.bitcast(from, into, span)?);
+            }
+            OpKind::BarrierSemaphore => {
+                self.views[to] = Some(View::whole(Place::Barrier, MemorySpace::Semaphore, &[]));
+            }
+            OpKind::SemRead { sem } => self.scalars[to] = Scalar::int(self.sem_read(at(*sem), span)?),
             OpKind::LoadScalar { base, offsets } => {
                 self.scalars[to] = self.load_scalar(at(*base), offsets, span)?;
             }
@@ -63,6 +99,9 @@ impl Core<'_> {
                 chosen
             }
             OpKind::Cast { x } => get(x).cast(*dtype),
+            OpKind::CastUnsigned { x } => get(x).cast_unsigned(self.scalar_type(*x, span)?, *dtype),
+            OpKind::Bitcast { x } => get(x).bitcast(self.scalar_type(*x, span)?, *dtype),
+            OpKind::DeviceId => Scalar::int(self.device_id()),
             OpKind::AssumeMultiple { x, multiple } => {
                 let n = self.index(at(*x), "a promised multiple", span)?;
                 if *multiple == 0 || n % (*multiple as i64) != 0 {
@@ -73,6 +112,16 @@ impl Core<'_> {
             }
             _ => return Err(refused()),
         })
+    }
+
+    fn scalar_type(&self, v: Value, span: Span) -> Checked<DType> {
+        self.call.kernel.ty(v).dtype().ok_or_else(|| Fault::refused(span, "a scalar of no type"))
+    }
+
+    fn seed(&mut self, seeds: &[Value], span: Span) -> Checked<()> {
+        let seeds = seeds.iter().map(|s| Ok(self.index(at(*s), "a seed", span)? as i32));
+        self.random = Philox::seeded(&seeds.collect::<Checked<Vec<_>>>()?);
+        Ok(())
     }
 
     fn slice(&self, base: Value, offsets: &[Offset], sizes: &[Size], span: Span) -> Checked<View> {
@@ -90,8 +139,8 @@ impl Core<'_> {
             .map_err(|f| f.note(format!("the ref is `{}`", self.name(view.place))))
     }
 
-    /// The place and position of one element of a ref. Scalar loops spend their time here: nothing is allocated.
-    fn element(&self, base: Slot, offsets: &[Offset], write: bool, span: Span) -> Checked<(Place, usize)> {
+    /// The view of one element of a ref, and its indices. Scalar loops spend their time here: nothing is allocated.
+    fn element(&self, base: Slot, offsets: &[Offset], write: bool, span: Span) -> Checked<(&View, Axes)> {
         let view = self.views[base]
             .as_ref()
             .ok_or_else(|| Fault::refused(span, "a ref is used before it is made"))?;
@@ -111,8 +160,8 @@ impl Core<'_> {
                 self.may_read(&one, span)?;
             }
         }
-        match view.position(at) {
-            Some(i) if !view.hbm => Ok((view.place, i)),
+        match view.index(at) {
+            Some(index) if !view.hbm => Ok((view, index)),
             _ => {
                 let slice = view.slice(at, &[1; MAX_RANK][..at.len()], span);
                 let fault =
@@ -129,35 +178,39 @@ impl Core<'_> {
         {
             v[i].lane().into()
         }
-        let (place, i) = self.element(base, offsets, false, span)?;
-        let (data, written) = match (place, &self.call.arguments[place.param()]) {
-            (Place::Local(p), _) => (&self.local[p].data, self.local[p].written.as_ref()),
-            (Place::Input(_), Argument::Input(a)) => (a.data(), None),
-            _ => {
-                let message = format!("`{}` is not in SMEM", self.name(place));
-                return Err(Fault::refused(span, message));
-            }
+        let (view, index) = self.element(base, offsets, false, span)?;
+        let data = self.memory(view, span)?;
+        let written = match view.place {
+            Place::Local(p) => self.local[p].written.as_ref(),
+            _ => None,
         };
+        if let Some(cast) = view.cast {
+            let bits = recast::from_bits(cast.dtype, &[view.bits_at(data, &index)]);
+            let poison = written.is_some_and(|w| view.positions_at(&index).any(|i| !w[i]));
+            return Ok(Scalar { number: each_data!(&bits, v => read(v, 0)), poison });
+        }
+        let i = view.address(&index);
         Ok(Scalar { number: each_data!(data, v => read(v, i)), poison: written.is_some_and(|w| !w[i]) })
     }
 
     fn store_scalar(&mut self, base: Slot, offsets: &[Offset], value: Slot, span: Span) -> Checked<()> {
-        let (place, i) = self.element(base, offsets, true, span)?;
-        let value = self.scalars[value];
-        let Place::Local(p) = place else {
-            let message = format!("`{}` cannot be stored to", self.name(place));
+        let (view, index) = self.element(base, offsets, true, span)?;
+        let (view, value) = (*view, self.scalars[value]);
+        let Place::Local(p) = view.place else {
+            let message = format!("`{}` cannot be stored to", self.name(view.place));
             return Err(Fault::refused(span, message));
         };
         let memory = &mut self.local[p];
-        match (&mut memory.data, value.number) {
-            (Data::F32(v), Number::Float(x)) => v[i] = x,
-            (Data::Bf16(v), Number::Float(x)) => v[i] = Stored::of(x),
-            (Data::I32(v), Number::Int(x)) => v[i] = x,
-            (Data::I16(v), Number::Int(x)) => v[i] = Stored::of(x),
-            (Data::I8(v), Number::Int(x)) => v[i] = Stored::of(x),
-            (Data::Bool(v), Number::Bool(x)) => v[i] = x,
-            _ => return Err(super::core::mismatch(span)),
+        if let Some(cast) = view.cast {
+            view.set_bits_at(&mut memory.data, &index, value.bits(cast.dtype));
+            if let Some(written) = &mut memory.written {
+                view.positions_at(&index).for_each(|i| written[i] = !value.poison);
+            }
+            return Ok(());
         }
+        let i = view.address(&index);
+        each_data!(&mut memory.data, v => put(v, i, value.number))
+            .ok_or_else(|| super::core::mismatch(span))?;
         if let Some(written) = &mut memory.written {
             written[i] = !value.poison;
         }
@@ -165,22 +218,9 @@ impl Core<'_> {
     }
 }
 
-impl From<f32> for Number {
-    fn from(x: f32) -> Self {
-        Self::Float(x)
-    }
-}
-
-impl From<i32> for Number {
-    fn from(x: i32) -> Self {
-        Self::Int(x)
-    }
-}
-
-impl From<bool> for Number {
-    fn from(x: bool) -> Self {
-        Self::Bool(x)
-    }
+fn put<T: Stored>(v: &mut [T], i: usize, x: Number) -> Option<()> {
+    v[i] = T::of(T::Lane::of_number(x)?);
+    Some(())
 }
 
 const fn at(v: Value) -> Slot {

@@ -4,7 +4,7 @@ use crate::ir::Span;
 
 use super::core::Core;
 use super::fault::{Checked, Fault};
-use super::plan::{Action, Code, Passed, Slot, Step};
+use super::plan::{Action, Code, LaneKind, Passed, Slot, Step};
 use super::scalar::Scalar;
 use super::tile::Tile;
 
@@ -41,7 +41,21 @@ impl Core<'_> {
             Action::Concatenate { xs, axis, to, shape } => self.concatenate(xs, *axis, *to, shape, span)?,
             Action::Roll { from, amount, axis, to } => self.roll(from, *amount, *axis, *to, span)?,
             Action::ToScalar { from, to } => self.scalars[*to] = self.first(from, span)?,
-            Action::Store { base, offsets, value } => self.store(*base, offsets, value, span)?,
+            Action::Store(store) => self.store(store, span)?,
+            Action::LoadBits { from, dtype, to } => {
+                let tile = self.load_bits(from, *dtype, span)?;
+                self.set_tile(*to, tile);
+            }
+            Action::Bitcast { from, dtype, to } => self.bitcast(from, *dtype, *to, span)?,
+            Action::Gather { from, index, axis, to } => self.gather(from, index, *axis, *to, span)?,
+            Action::ArgReduce { op, from, axis, to } => self.arg_reduce(*op, from, *axis, *to, span)?,
+            Action::Random { len, to } => {
+                let mut tile = self.pool.take(LaneKind::Int, *len);
+                if let Tile::Int(v) = &mut tile {
+                    self.random.fill(v);
+                }
+                self.set_tile(*to, tile);
+            }
             Action::If { cond, then, otherwise, results } => {
                 let code = if self.flag(*cond, "a condition", span)? { then } else { otherwise };
                 self.run(code)?;
@@ -54,6 +68,7 @@ impl Core<'_> {
                 let mut carried = vec![];
                 self.take_all(init, &mut carried);
                 for i in lo..hi {
+                    self.spend(1, span)?;
                     // Both bounds are `i32`.
                     self.scalars[*index] = Scalar::int(i as i32);
                     self.give_all(&mut carried, args);
@@ -80,6 +95,7 @@ impl Core<'_> {
                     }
                     rounds += 1;
                     self.budget(rounds, span)?;
+                    self.spend(1, span)?;
                     self.give_all(&mut carried, body_args);
                     self.run(body)?;
                     self.take_all(&body.results, &mut carried);
@@ -99,6 +115,19 @@ impl Core<'_> {
         Err(Fault::new("K0407", span, message)
             .label("does it end?")
             .help("raise `Options::max_iterations` if it is meant to run this long"))
+    }
+
+    /// Counts grid steps and rounds of loops.
+    pub(super) fn spend(&mut self, rounds: u64, span: Span) -> Checked<()> {
+        self.rounds += rounds;
+        let most = self.call.options.max_rounds;
+        if self.rounds <= most {
+            return Ok(());
+        }
+        let message = format!("the kernel runs more than {most} grid steps and rounds of loops");
+        Err(Fault::new("K0407", span, message)
+            .label("does it end?")
+            .help("raise `Options::max_rounds` if it is meant to run this long"))
     }
 
     fn take(&mut self, p: &Passed) -> Carried {

@@ -2,9 +2,12 @@
 
 use half::bf16;
 
-use super::data::Stored;
+use crate::ir::DType;
+
+use super::data::{Data, Stored};
 use super::layout::{self, Layout};
 use super::plan::LaneKind;
+use super::scalar::Number;
 
 /// The elements of a tile, row-major: `bf16` as rounded `f32`, narrow integers as wrapped `i32`.
 #[derive(Debug)]
@@ -17,6 +20,33 @@ pub(crate) enum Tile {
 impl Default for Tile {
     fn default() -> Self {
         Self::Float(vec![])
+    }
+}
+
+impl Tile {
+    /// The bits of elements of `dtype`.
+    pub(super) fn bits(&self, dtype: DType) -> Vec<u32> {
+        let mask = if dtype.bits() < 32 { (1_u32 << dtype.bits()) - 1 } else { u32::MAX };
+        match self {
+            Self::Float(v) if dtype == DType::Bf16 => v.iter().map(|x| x.to_bits() >> 16).collect(),
+            Self::Float(v) => v.iter().map(|x| x.to_bits()).collect(),
+            Self::Int(v) => v.iter().map(|x| *x as u32 & mask).collect(),
+            Self::Bool(v) => v.iter().map(|x| u32::from(*x)).collect(),
+        }
+    }
+
+    /// Makes elements of `dtype` of their bits.
+    pub(super) fn set_bits(&mut self, dtype: DType, bits: &[u32]) {
+        let unused = 32 - dtype.bits().min(32);
+        match self {
+            Self::Float(v) if dtype == DType::Bf16 => {
+                v.iter_mut().zip(bits).for_each(|(x, b)| *x = f32::from_bits(b << 16));
+            }
+            Self::Float(v) => v.iter_mut().zip(bits).for_each(|(x, b)| *x = f32::from_bits(*b)),
+            // Shifted up and down again: the sign is extended.
+            Self::Int(v) => v.iter_mut().zip(bits).for_each(|(x, b)| *x = (b << unused) as i32 >> unused),
+            Self::Bool(v) => v.iter_mut().zip(bits).for_each(|(x, b)| *x = *b != 0),
+        }
     }
 }
 
@@ -34,6 +64,8 @@ impl Clone for Tile {
 pub(crate) trait Lane: Copy + Send + Sync + PartialEq + Default + 'static {
     /// The elements, if they are of this type.
     fn of(tile: &Tile) -> Option<&Vec<Self>>;
+    /// The number of a scalar register, if it is of this type.
+    fn of_number(n: Number) -> Option<Self>;
     /// The elements, if they are of this type.
     fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>>;
     /// The elements in place, if they lie in storage as registers hold them, side by side.
@@ -69,6 +101,20 @@ pub(crate) enum Elements<'a> {
     Position,
 }
 
+impl<'a> Elements<'a> {
+    /// The elements of a piece of memory.
+    pub(super) fn of(data: &'a Data) -> Self {
+        match data {
+            Data::F32(v) => Self::F32(v),
+            Data::Bf16(v) => Self::Bf16(v),
+            Data::I32(v) => Self::I32(v),
+            Data::I16(v) => Self::I16(v),
+            Data::I8(v) => Self::I8(v),
+            Data::Bool(v) => Self::Bool(v),
+        }
+    }
+}
+
 impl Reading<'_> {
     /// True when all elements are one and the same.
     pub(super) fn is_splat(&self) -> bool {
@@ -79,6 +125,10 @@ impl Reading<'_> {
 impl Lane for f32 {
     fn of(tile: &Tile) -> Option<&Vec<Self>> {
         if let Tile::Float(v) = tile { Some(v) } else { None }
+    }
+
+    fn of_number(n: Number) -> Option<Self> {
+        if let Number::Float(x) = n { Some(x) } else { None }
     }
 
     fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
@@ -119,6 +169,10 @@ impl Lane for f32 {
 impl Lane for i32 {
     fn of(tile: &Tile) -> Option<&Vec<Self>> {
         if let Tile::Int(v) = tile { Some(v) } else { None }
+    }
+
+    fn of_number(n: Number) -> Option<Self> {
+        if let Number::Int(x) = n { Some(x) } else { None }
     }
 
     fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
@@ -167,6 +221,10 @@ impl Lane for i32 {
 impl Lane for bool {
     fn of(tile: &Tile) -> Option<&Vec<Self>> {
         if let Tile::Bool(v) = tile { Some(v) } else { None }
+    }
+
+    fn of_number(n: Number) -> Option<Self> {
+        if let Number::Bool(x) = n { Some(x) } else { None }
     }
 
     fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {

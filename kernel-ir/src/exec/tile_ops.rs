@@ -1,6 +1,6 @@
 //! Tile ops that are not elementwise: products, reductions, and moves of elements.
 
-use crate::ir::{DType, Reduction, Span};
+use crate::ir::{ArgReduction, DType, Reduction, Span};
 
 use super::core::{Core, mismatch};
 use super::data::{POISON_I32, round_bf16};
@@ -21,11 +21,9 @@ impl Core<'_> {
             Some(acc) => self.materialize(acc, span)?,
             None => self.pool.take(LaneKind::of(dot.dtype), size.m * size.n),
         };
-        let threads = self.call.product_threads;
-        let (lhs, rhs) = (
-            matrix(&self.reading(&dot.lhs)?, dot.round, span)?,
-            matrix(&self.reading(&dot.rhs)?, dot.round, span)?,
-        );
+        let (threads, round) = (self.call.product_threads, dot.round && !self.call.options.exact_products);
+        let (lhs, rhs) =
+            (matrix(&self.reading(&dot.lhs)?, round, span)?, matrix(&self.reading(&dot.rhs)?, round, span)?);
         match &mut to {
             Tile::Float(c) => {
                 gemm::multiply(size, lhs, rhs, accumulate, c, threads);
@@ -133,6 +131,75 @@ impl Core<'_> {
         Ok(())
     }
 
+    /// The same bits under an element type of another width.
+    pub(super) fn bitcast(&mut self, from: &Operand, dtype: DType, to: Slot, span: Span) -> Checked<()> {
+        let tile = self.materialize(from, span)?;
+        let bits = repack(&tile.bits(from.dtype), &from.shape, from.dtype.bits(), dtype.bits());
+        let bits = bits.ok_or_else(|| mismatch(span))?;
+        self.pool.give(tile);
+        let mut tile = self.pool.take(LaneKind::of(dtype), bits.len());
+        tile.set_bits(dtype, &bits);
+        self.set_tile(to, tile);
+        Ok(())
+    }
+
+    /// Picks elements along an axis.
+    pub(super) fn gather(
+        &mut self,
+        from: &Operand,
+        index: &Operand,
+        axis: usize,
+        to: Slot,
+        span: Span,
+    ) -> Checked<()> {
+        let mut tile = self.pool.take(LaneKind::of(from.dtype), index.shape.iter().product());
+        let (reading, at) = (self.reading(from)?, gathered::<i32>(&self.reading(index)?, span)?);
+        let done = match &mut tile {
+            Tile::Float(v) => pick(&reading, &at, &index.shape, axis, v, span),
+            Tile::Int(v) => pick(&reading, &at, &index.shape, axis, v, span),
+            Tile::Bool(v) => pick(&reading, &at, &index.shape, axis, v, span),
+        };
+        done?;
+        self.set_tile(to, tile);
+        Ok(())
+    }
+
+    /// The position of the largest or smallest element along an axis.
+    pub(super) fn arg_reduce(
+        &mut self,
+        op: ArgReduction,
+        from: &Operand,
+        axis: usize,
+        to: Slot,
+        span: Span,
+    ) -> Checked<()> {
+        let shape = &from.shape;
+        let sizes = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
+        let mut tile = self.pool.take(LaneKind::Int, sizes[0] * sizes[2]);
+        let Tile::Int(out) = &mut tile else { return Err(mismatch(span)) };
+        let reading = self.reading(from)?;
+        let max = op == ArgReduction::Max;
+        match LaneKind::of(from.dtype) {
+            // The first NaN beats everything; nothing beats a NaN.
+            LaneKind::Float => search(&gathered::<f32>(&reading, span)?, sizes, out, |x: f32, best: f32| {
+                !best.is_nan() && (x.is_nan() || if max { x > best } else { x < best })
+            }),
+            LaneKind::Int => {
+                search(
+                    &gathered::<i32>(&reading, span)?,
+                    sizes,
+                    out,
+                    |x, best| {
+                        if max { x > best } else { x < best }
+                    },
+                )
+            }
+            LaneKind::Bool => return Err(Fault::refused(span, "a search among `bool`")),
+        }
+        self.set_tile(to, tile);
+        Ok(())
+    }
+
     /// The first element of a tile.
     pub(super) fn first(&self, from: &Operand, span: Span) -> Checked<Scalar> {
         let reading = self.reading(from)?;
@@ -179,6 +246,69 @@ fn matrix<'a>(from: &Reading<'a>, round: bool, span: Span) -> Checked<Matrix<'a>
     };
     let Layout { offset, strides, .. } = from.layout;
     Ok(Matrix { elements, offset, row: strides[0], col: strides[1], round })
+}
+
+/// Packs narrow elements of the last axis but one into wide ones, or takes wide ones apart; lowest bits first.
+fn repack(bits: &[u32], shape: &[usize], from: usize, to: usize) -> Option<Vec<u32>> {
+    let [.., _, columns] = *shape else { return None };
+    if columns == 0 {
+        return Some(vec![]);
+    }
+    let mut out = vec![];
+    if to > from {
+        let ratio = to / from;
+        for rows in bits.chunks(ratio * columns) {
+            out.extend((0..columns).map(|c| {
+                let parts = rows.iter().skip(c).step_by(columns).enumerate();
+                parts.fold(0, |wide, (h, part)| wide | part << (h * from))
+            }));
+        }
+    } else {
+        let (ratio, mask) = (from / to, (1 << to) - 1);
+        for row in bits.chunks(columns) {
+            (0..ratio).for_each(|h| out.extend(row.iter().map(|wide| wide >> (h * to) & mask)));
+        }
+    }
+    Some(out)
+}
+
+/// Element `index` (modulo the length) along `axis`, for each index.
+fn pick<T: Lane>(
+    from: &Reading<'_>,
+    index: &[i32],
+    shape: &[usize],
+    axis: usize,
+    out: &mut [T],
+    span: Span,
+) -> Checked<()> {
+    let x = gathered::<T>(from, span)?;
+    let n = from.layout.shape[axis];
+    let inner: usize = shape[axis + 1..].iter().product();
+    let len = shape[axis];
+    for (i, (o, at)) in out.iter_mut().zip(index).enumerate() {
+        let (outer, column) = (i / (len * inner), i % inner);
+        let at = i64::from(*at).checked_rem_euclid(n as i64);
+        // The remainder of a division by `n` is below `n`.
+        let at = at.ok_or_else(|| Fault::refused(span, "a gather from no elements"))? as usize;
+        *o = x[(outer * n + at) * inner + column];
+    }
+    Ok(())
+}
+
+/// The position along the middle of `x[outer][len][inner]` of the first element that none beats.
+fn search<T: Copy>(x: &[T], [outer, len, inner]: [usize; 3], out: &mut [i32], beats: impl Fn(T, T) -> bool) {
+    for o in 0..outer {
+        for i in 0..inner {
+            let at = |p: usize| x[(o * len + p) * inner + i];
+            let mut best = 0;
+            for p in 1..len {
+                if beats(at(p), at(best)) {
+                    best = p;
+                }
+            }
+            out[o * inner + i] = best as i32;
+        }
+    }
 }
 
 /// Combines `x[outer][len][inner]` along its middle.

@@ -10,6 +10,7 @@ use crate::ir::{MemorySpace, Span};
 
 use super::fault::{Checked, Fault};
 use super::layout::{Axes, Layout, row_major};
+use super::recast::Recast;
 
 /// What a ref leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,53 +23,73 @@ pub(super) enum Place {
     Local(usize),
     /// Semaphores of this core, by parameter.
     Semaphores(usize),
+    /// The semaphore that all kernels of one collective share.
+    Barrier,
 }
 
 impl Place {
-    /// The parameter.
-    pub(super) const fn param(self) -> usize {
+    /// The parameter, if it is one's.
+    pub(super) const fn param(self) -> Option<usize> {
         match self {
-            Self::Input(p) | Self::Output(p) | Self::Local(p) | Self::Semaphores(p) => p,
+            Self::Input(p) | Self::Output(p) | Self::Local(p) | Self::Semaphores(p) => Some(p),
+            Self::Barrier => None,
         }
     }
 }
 
 /// A box in an array or memory, as a ref sees it.
+///
+/// The box lies in a *frame*: at first the whole array, after a reshape or a bitcast the part that was reshaped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct View {
     pub(super) place: Place,
-    /// True when HBM's rule at the edge applies: the ref lives there.
+    /// True when it lies in HBM: only copies reach it.
     pub(super) hbm: bool,
-    /// Shape of the whole array or memory.
+    /// True when HBM's rule at the edge applies to the frame.
+    pub(super) padded: bool,
+    /// Position of the frame's first element.
+    pub(super) base: usize,
+    /// Shape of the frame.
     pub(super) whole: Axes,
-    /// By axis of the whole: where the box starts.
+    /// By axis of the frame: the distance between neighbours.
+    pub(super) strides: Axes,
+    /// By axis of the frame: where the box starts.
     pub(super) start: Axes,
-    /// By axis of the whole: how long it is.
+    /// By axis of the frame: how long it is.
     pub(super) extent: Axes,
-    /// By axis of the ref: the axis of the whole.
-    axes: Axes,
+    /// By axis of the ref: the axis of the frame.
+    pub(super) axes: Axes,
+    /// The element type that the ref has, if memory has another.
+    pub(super) cast: Option<Recast>,
 }
 
 impl View {
     /// All of an array or memory.
     pub(super) fn whole(place: Place, space: MemorySpace, shape: &[usize]) -> Self {
+        let hbm = space == MemorySpace::Any;
+        Self { hbm, padded: hbm, ..Self::frame(place, 0, shape, row_major(shape)) }
+    }
+
+    /// All of a frame in on-chip memory.
+    pub(super) fn frame(place: Place, base: usize, shape: &[usize], strides: Axes) -> Self {
+        let whole: Axes = shape.iter().copied().collect();
         Self {
             place,
-            hbm: space == MemorySpace::Any,
-            whole: shape.iter().copied().collect(),
+            hbm: false,
+            padded: false,
+            base,
+            whole,
+            strides,
             start: shape.iter().map(|_| 0).collect(),
-            extent: shape.iter().copied().collect(),
+            extent: whole,
             axes: (0..shape.len()).collect(),
+            cast: None,
         }
     }
 
     /// A block of an array, inside it.
-    pub(super) fn block(place: Place, shape: &[usize], start: Axes, block: &[usize]) -> Self {
-        Self {
-            start,
-            extent: block.iter().copied().collect(),
-            ..Self::whole(place, MemorySpace::Vmem, shape)
-        }
+    pub(super) fn block(place: Place, shape: &[usize], start: Axes, extent: Axes) -> Self {
+        Self { start, extent, ..Self::frame(place, 0, shape, row_major(shape)) }
     }
 
     /// Shape of the ref.
@@ -101,8 +122,8 @@ impl View {
         Ok(out)
     }
 
-    /// The position of one element, if it is inside the ref.
-    pub(super) fn position(&self, at: &[i64]) -> Option<usize> {
+    /// The indices in the frame of one element, if it is inside the ref.
+    pub(super) fn index(&self, at: &[i64]) -> Option<Axes> {
         if at.len() != self.axes.len() {
             return None;
         }
@@ -111,10 +132,15 @@ impl View {
             let at = usize::try_from(*at).ok().filter(|at| *at < self.extent[*axis])?;
             index[*axis] += at;
         }
-        Some(index.iter().zip(self.whole.iter()).fold(0, |position, (i, n)| position * n + i))
+        Some(index)
     }
 
-    /// How far a slice of the ref may reach along an axis of the whole.
+    /// The position of the element at these indices of the frame, if the ref has the elements of memory.
+    pub(super) fn address(&self, index: &[usize]) -> usize {
+        index.iter().zip(self.strides.iter()).fold(self.base, |position, (i, s)| position + i * s)
+    }
+
+    /// How far a slice of the ref may reach along an axis of the frame.
     fn limit(&self, axis: usize) -> i64 {
         let end = self.start[axis] + self.extent[axis];
         let tile = match self.whole.len() - axis {
@@ -122,7 +148,7 @@ impl View {
             2 => 8,
             _ => 1,
         };
-        let limit = if self.hbm && end >= self.whole[axis] {
+        let limit = if self.padded && end >= self.whole[axis] {
             self.whole[axis].next_multiple_of(tile).max(end) - self.start[axis]
         } else {
             self.extent[axis]
@@ -139,7 +165,7 @@ impl View {
             format!("{offset}..{end} is out of bounds for axis {axis} of length {length}")
         };
         let fault = Fault::new("K0401", span, message).label(format!("reaches {offset}..{end}"));
-        if self.hbm && end > length as i64 {
+        if self.padded && end > length as i64 {
             return fault.note("a copy may reach past an HBM array only inside its last tile: to the next multiple of 8 rows and of 128 columns");
         }
         fault
@@ -154,17 +180,16 @@ impl View {
         Ok(Self { axes: kept.map(|i| self.axes[i]).collect(), ..*self })
     }
 
-    /// Where the elements lie; the box must be inside the whole.
+    /// Where the elements lie; the box must be inside the frame, and the ref have the elements of memory.
     pub(super) fn layout(&self) -> Layout {
-        let strides = row_major(&self.whole);
         Layout {
-            offset: self.start.iter().zip(strides.iter()).map(|(a, b)| a * b).sum(),
+            offset: self.base + self.start.iter().zip(self.strides.iter()).map(|(a, b)| a * b).sum::<usize>(),
             shape: self.shape(),
-            strides: self.axes.iter().map(|a| strides[*a]).collect(),
+            strides: self.axes.iter().map(|a| self.strides[*a]).collect(),
         }
     }
 
-    /// The part that lies inside the array, if the box sticks out.
+    /// The part that lies inside the frame, if the box sticks out.
     pub(super) fn clipped(&self) -> Option<Self> {
         let mut inside = *self;
         for i in 0..self.whole.len() {
@@ -185,10 +210,17 @@ impl View {
 
     /// Whether two boxes share an element.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.place == other.place
-            && (0..self.whole.len()).all(|i| {
-                let (a, b) = (self.start[i], other.start[i]);
-                a < b + other.extent[i] && b < a + self.extent[i]
-            })
+        if self.place != other.place {
+            return false;
+        }
+        if (self.base, self.whole, self.strides, self.cast)
+            != (other.base, other.whole, other.strides, other.cast)
+        {
+            return self.shares_memory(other);
+        }
+        (0..self.whole.len()).all(|i| {
+            let (a, b) = (self.start[i], other.start[i]);
+            a < b + other.extent[i] && b < a + self.extent[i]
+        })
     }
 }

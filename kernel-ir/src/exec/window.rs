@@ -2,9 +2,10 @@
 //!
 //! An input block is fetched only when its block index changes; an output block starts undefined, is kept while the
 //! index stays, and is written back when the index changes and at the end. A block may stick out of its array: what
-//! lies outside is undefined when read and dropped when written. A block that lies inside is read in place.
+//! lies outside (padding, too) is undefined when read and dropped when written. A block that lies inside is read in
+//! place.
 
-use crate::ir::{MemorySpace, Param, Role, Semantics, Window};
+use crate::ir::{MemorySpace, Param, Role, Semantics, Window, WindowUnit};
 
 use super::core::{Argument, Core, Memory};
 use super::data::{Data, Stored, each_data};
@@ -61,20 +62,30 @@ impl Core<'_> {
             self.scalars[*slot] = Scalar::int(*i);
         }
         self.run(&map.code)?;
-        let (array, window) = (&call.arguments[p], param.window.as_ref());
-        let block = window.map_or(&[][..], |w| &w.block);
+        let Some(window) = &param.window else { return Err(Fault::refused(param.span, "no window")) };
+        let shape = call.arguments[p].shape();
+        if window.block.len() != shape.len() || map.code.results.len() != shape.len() {
+            return Err(Fault::refused(window.span, "a window of another rank than its array"));
+        }
         let mut index = Axes::default();
         for (axis, passed) in map.code.results.iter().enumerate() {
             let what = format!("the block index of `{}`", param.name);
             let i = self.index(passed.slot, &what, param.span)?;
-            let (length, size) = (array.shape()[axis], block[axis]);
+            let (length, size) = (shape[axis], window.block[axis]);
+            let (unit, end) = match &window.unit {
+                WindowUnit::Blocks => (size, length),
+                WindowUnit::Elements(pads) => {
+                    let (before, after) = pads.get(axis).copied().unwrap_or_default();
+                    (1, length.saturating_add(before).saturating_add(after))
+                }
+            };
             let inside = usize::try_from(i)
                 .ok()
-                .filter(|i| *i == 0 || i.checked_mul(size).is_some_and(|start| start < length));
+                .filter(|i| *i == 0 || i.checked_mul(unit).is_some_and(|start| start < end));
             index.push(inside.ok_or_else(|| {
                 let message =
                     format!("block {i} of `{}` starts outside axis {axis} of length {length}", param.name);
-                Fault::new("K0401", window.map_or(param.span, |w| w.span), message)
+                Fault::new("K0401", window.span, message)
                     .label(format!("blocks of {size} along axis {axis}"))
                     .help("bound the block map, or the grid, by the number of blocks")
             })?);
@@ -98,19 +109,17 @@ impl Core<'_> {
 
     fn enter_block(&mut self, p: usize, param: &Param, window: &Window, index: &Axes) {
         let call = self.call;
-        let array = &call.arguments[p];
         let slot = param.value.0 as usize;
-        let start: Axes = index.iter().zip(&window.block).map(|(i, b)| i * b).collect();
-        if let Argument::Input(a) = array {
-            let block = View::block(Place::Input(p), a.shape(), start, &window.block);
-            let inside = block.clipped().unwrap_or(block);
-            if inside == block && !call.plan.written[p] {
+        if let Argument::Input(a) = &call.arguments[p] {
+            let part = Part::of(window, index, a.shape());
+            let block = View::block(Place::Input(p), a.shape(), part.array, part.length);
+            if *part.length == *window.block && !call.plan.written[p] {
                 self.views[slot] = Some(block);
                 return;
             }
             let local = self.local_block(p, param, window);
-            let to = local.cut(&inside.shape());
-            each_data!(a.data(), from => copy(from, &inside.layout(), &mut self.local[p].data, &to.layout()));
+            let to = View::block(Place::Local(p), &window.block, part.block, part.length);
+            each_data!(a.data(), from => copy(from, &block.layout(), &mut self.local[p].data, &to.layout()));
             self.local[p].written = None;
             self.views[slot] = Some(local);
         } else {
@@ -135,7 +144,7 @@ impl Core<'_> {
 
     /// Writes an output block back.
     fn leave_block(&mut self, p: usize, param: &Param, window: &Window) -> Checked<()> {
-        let (Some(index), Argument::Output { shape, data, writers }) =
+        let (Some(index), Argument::Output { shape, data, writers, .. }) =
             (self.blocks[p], &self.call.arguments[p])
         else {
             return Ok(());
@@ -147,11 +156,10 @@ impl Core<'_> {
         }
         let local = View::whole(Place::Local(p), MemorySpace::Vmem, &window.block);
         self.may_write(&local, param.span)?;
-        let start: Axes = index.iter().zip(&window.block).map(|(i, b)| i * b).collect();
-        let block = View::block(Place::Output(p), shape, start, &window.block);
-        let inside = block.clipped().unwrap_or(block);
-        let from = local.cut(&inside.shape());
-        each_data!(&self.local[p].data, v => copy(v, &from.layout(), &mut lock(data), &inside.layout()));
+        let part = Part::of(window, &index, shape);
+        let block = View::block(Place::Output(p), shape, part.array, part.length);
+        let from = View::block(Place::Local(p), &window.block, part.block, part.length);
+        each_data!(&self.local[p].data, v => copy(v, &from.layout(), &mut lock(data), &block.layout()));
         Ok(())
     }
 
@@ -166,8 +174,10 @@ impl Core<'_> {
 
     /// Makes the memory of scratch and of arrays that are on the chip as a whole.
     pub(super) fn set_up_memory(&mut self) -> Checked<()> {
+        let mut used = 0;
         for (p, param) in self.call.kernel.params.iter().enumerate() {
-            if param.window.is_some() {
+            if let Some(window) = &param.window {
+                take_room(&mut used, &window.block, param)?;
                 continue;
             }
             let ty = self.call.kernel.ref_ty(param.value);
@@ -175,6 +185,7 @@ impl Core<'_> {
             let fixed = ty.static_shape();
             let (place, shape) = match (argument, ty.dtype()) {
                 (Argument::Input(a), _) => (Place::Input(p), a.shape().to_vec()),
+                (Argument::Alias { shape, output }, _) => (Place::Output(*output), shape.clone()),
                 (Argument::Output { shape, .. }, _) if ty.space == MemorySpace::Any => {
                     (Place::Output(p), shape.clone())
                 }
@@ -186,16 +197,64 @@ impl Core<'_> {
                 }
             };
             if let (Place::Local(_), Some(dtype)) = (place, ty.dtype()) {
-                let n = shape.iter().product();
-                self.local[p] = Memory {
-                    data: Data::poison(dtype, n),
-                    written: (ty.space == MemorySpace::Smem).then(|| vec![false; n]),
+                let n = take_room(&mut used, &shape, param)?;
+                let smem = ty.space == MemorySpace::Smem;
+                self.local[p] = match argument {
+                    Argument::Output { data, defined: true, .. } => {
+                        Memory { data: lock(data).clone(), written: smem.then(|| vec![true; n]) }
+                    }
+                    _ => Memory { data: Data::poison(dtype, n), written: smem.then(|| vec![false; n]) },
                 };
             }
             let view = View::whole(place, ty.space, &shape);
             self.views[param.value.0 as usize] = Some(view);
         }
         Ok(())
+    }
+}
+
+/// The most elements of all windows, scratch and whole arrays on the chip of one core: more than any TPU has.
+const MOST_ON_CHIP: usize = 1 << 30;
+
+/// Number of elements of a shape, if there is room for them beside what is used.
+fn take_room(used: &mut usize, shape: &[usize], param: &Param) -> Checked<usize> {
+    let n = shape.iter().try_fold(1_usize, |a, b| a.checked_mul(*b));
+    match n.and_then(|n| n.checked_add(*used)).filter(|all| *all <= MOST_ON_CHIP) {
+        Some(all) => Ok(all - std::mem::replace(used, all)),
+        None => {
+            let message = format!("`{}` of shape {shape:?} does not fit in on-chip memory", param.name);
+            Err(Fault::refused(param.span, message)
+                .help(format!("all windows and scratch together may have {MOST_ON_CHIP} elements here")))
+        }
+    }
+}
+
+/// The part of a block that lies in its array.
+struct Part {
+    /// Where it starts in the array.
+    array: Axes,
+    /// Where it starts in the block.
+    block: Axes,
+    length: Axes,
+}
+
+impl Part {
+    fn of(window: &Window, index: &Axes, shape: &[usize]) -> Self {
+        let mut part = Self { array: Axes::default(), block: Axes::default(), length: Axes::default() };
+        for (axis, ((&i, &size), &n)) in index.iter().zip(&window.block).zip(shape).enumerate() {
+            let (start, before) = match &window.unit {
+                WindowUnit::Blocks => (i * size, 0),
+                WindowUnit::Elements(pads) => (i, pads.get(axis).map_or(0, |p| p.0)),
+            };
+            // The block starts at `start - before`, which may be before the array does.
+            let first = start.max(before) - before;
+            let end = start.saturating_add(size).max(before) - before;
+            let end = end.min(n);
+            part.array.push(first.min(n));
+            part.block.push(before.saturating_sub(start).min(size));
+            part.length.push(end.saturating_sub(first));
+        }
+        part
     }
 }
 

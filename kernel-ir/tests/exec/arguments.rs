@@ -1,7 +1,10 @@
 //! What a call must bring: names, element types, shapes that agree, and dims that meet the kernel's demands.
 
-use kernel_ir::exec::{Array, Options, run};
-use kernel_ir::ir::{DType, Demand, DimCompare, DimExpr, DimOp, Kernel, MemorySpace, Role, Semantics};
+use kernel_ir::exec::{self, Array, Options, run};
+use kernel_ir::ir::{
+    Binary, DType, Demand, DimCompare, DimExpr, DimOp, Kernel, MemorySpace, Offset, OpKind, Role, Semantics,
+    Size, Type,
+};
 
 use crate::build::Build;
 
@@ -130,4 +133,95 @@ fn arrays_check_their_length_and_convert() {
     let mut b = Array::from_fn([3], |i| i as i32);
     b.as_mut_slice::<i32>().unwrap()[0] = 7;
     assert_eq!(b.to_f64(), [7.0, 1.0, 2.0]);
+}
+
+#[test]
+fn a_call_by_position_takes_prefetched_arrays_first() {
+    let c = fitting();
+    let options = Options { dims: [("q".to_string(), 2)].into(), ..Options::default() };
+    let all = [c.offsets, c.x, c.y];
+    let out = exec::call(&kernel(), &all, &options).unwrap();
+    assert_eq!(out, [Array::new([2, 4], vec![1.0_f32; 8]).unwrap()]);
+    let e = exec::call(&kernel(), &all[..2], &options).unwrap_err().to_string();
+    assert!(e.contains("K0404") && e.contains("2 arguments, but the kernel takes 3"), "{e}");
+    assert!(e.contains("`offsets`, `x`, `y`"), "{e}");
+}
+
+/// `o[i] = x[3 - i]` for the first two blocks of two; the others are not visited. `space` is that of `y`, an output
+/// nobody writes.
+fn partial(space: MemorySpace) -> Kernel {
+    let mut b = Build::new(&[(2.into(), Semantics::Arbitrary)]);
+    let shape = [4.into(), 2.into()];
+    let x = b.array(("x", Role::Input), DType::I32, MemorySpace::Vmem, &shape);
+    let o = b.window(("o", Role::Output), DType::I32, &shape, &[1, 2], |b, i| vec![i[0], b.int(0)]);
+    b.array(("y", Role::Output), DType::I32, space, &shape);
+    let (three, i) = (b.int(3), b.program_id(0));
+    let at = b.op(Type::Scalar(DType::I32), OpKind::Binary { op: Binary::Sub, x: three, y: i });
+    let offsets = vec![Offset::Value(at), Offset::Const(0)];
+    let v = b.op(Type::tile(DType::I32, [1, 2]), OpKind::Load { base: x, offsets });
+    b.store(o, v);
+    b.finish()
+}
+
+#[test]
+fn an_output_may_start_with_the_contents_of_an_argument() {
+    let x = Array::from_fn([4, 2], |i| i as i32);
+    for space in [MemorySpace::Any, MemorySpace::Vmem, MemorySpace::Smem] {
+        let options = Options { aliases: vec![(0, 0)], ..Options::default() };
+        let out = exec::call(&partial(space), std::slice::from_ref(&x), &options).unwrap();
+        assert_eq!(out[0].to_f64(), [6., 7., 4., 5., 4., 5., 6., 7.]);
+        assert_ne!(out[1], x);
+        let options = Options { aliases: vec![(0, 1)], ..Options::default() };
+        let out = exec::call(&partial(space), std::slice::from_ref(&x), &options).unwrap();
+        assert_eq!(out[1], x, "{space:?}");
+    }
+    assert_eq!(x, Array::from_fn([4, 2], |i| i as i32), "the caller's array stays");
+}
+
+#[test]
+fn aliased_arrays_in_hbm_are_one_array() {
+    // Row 0 of `o` is written, then row 0 of `x` is copied to row 1 of `o`.
+    let mut b = Build::once();
+    let shape = [3.into(), 4.into()];
+    let x = b.array(("x", Role::Input), DType::F32, MemorySpace::Any, &shape);
+    let o = b.array(("o", Role::Output), DType::F32, MemorySpace::Any, &shape);
+    let s = b.scratch("s", DType::F32, MemorySpace::Vmem, &[1, 4]);
+    let sem = b.semaphore("sem");
+    let seven = b.splat(DType::F32, &[1, 4], 7.0);
+    b.store(s, seven);
+    let row = |b: &mut Build, base, i| {
+        b.slice(base, &[Offset::Const(i), Offset::Const(0)], &[Size::Const(1), Size::Const(4)])
+    };
+    let (o0, x0, o1) = (row(&mut b, o, 0), row(&mut b, x, 0), row(&mut b, o, 1));
+    for (src, dst) in [(s, o0), (x0, o1)] {
+        b.effect(OpKind::CopyStart { src, dst, sem });
+        b.effect(OpKind::CopyWait { src, dst, sem });
+    }
+    let kernel = b.finish();
+    let x = Array::from_fn([3, 4], |i| i as f32);
+    let run = |aliases| {
+        let options = Options { aliases, ..Options::default() };
+        exec::call(&kernel, std::slice::from_ref(&x), &options).map(|mut o| o.remove(0).to_f64())
+    };
+    assert_eq!(run(vec![(0, 0)]).unwrap(), [7., 7., 7., 7., 7., 7., 7., 7., 8., 9., 10., 11.]);
+    assert_eq!(run(vec![]).unwrap()[4..8], [0., 1., 2., 3.]);
+    for aliases in [vec![(1, 0)], vec![(0, 1)], vec![(0, 0), (0, 0)]] {
+        let e = run(aliases).unwrap_err().to_string();
+        assert!(e.contains("K0404"), "{e}");
+    }
+}
+
+#[test]
+fn an_alias_has_the_type_and_shape_of_its_array() {
+    let mut b = Build::once();
+    b.array(("x", Role::Input), DType::F32, MemorySpace::Any, &[4.into()]);
+    b.array(("y", Role::Input), DType::I32, MemorySpace::Any, &[3.into()]);
+    b.array(("o", Role::Output), DType::I32, MemorySpace::Any, &[4.into()]);
+    let kernel = b.finish();
+    let arguments = [Array::zeros(DType::F32, [4]), Array::zeros(DType::I32, [3])];
+    for from in 0..2 {
+        let options = Options { aliases: vec![(from, 0)], ..Options::default() };
+        let e = exec::call(&kernel, &arguments, &options).unwrap_err().to_string();
+        assert!(e.contains("K0404") && e.contains("`o` cannot alias"), "{e}");
+    }
 }

@@ -148,6 +148,34 @@ impl Build {
         self.param(name, Role::Scratch, Elem::DmaSemaphore, MemorySpace::Semaphore, vec![])
     }
 
+    /// Several semaphores for copies.
+    pub(crate) fn semaphores(&mut self, name: &str, n: usize) -> Value {
+        let shape = vec![Extent::Static(n)];
+        self.param(name, Role::Scratch, Elem::DmaSemaphore, MemorySpace::Semaphore, shape)
+    }
+
+    /// A counting semaphore.
+    pub(crate) fn counter(&mut self, name: &str) -> Value {
+        self.param(name, Role::Scratch, Elem::Semaphore, MemorySpace::Semaphore, vec![])
+    }
+
+    /// A ref made of another one: the same place, seen otherwise.
+    pub(crate) fn seen_as(&mut self, base: Value, dtype: DType, shape: &[usize], kind: OpKind) -> Value {
+        let mut ty = self.kernel.ref_ty(base).clone();
+        ty.elem = Elem::Data(dtype);
+        ty.shape = shape.iter().map(|n| Extent::Static(*n)).collect();
+        self.op(Type::Ref(ty), kind)
+    }
+
+    pub(crate) fn reshaped(&mut self, base: Value, shape: &[usize]) -> Value {
+        let dtype = self.kernel.ref_ty(base).dtype().unwrap();
+        self.seen_as(base, dtype, shape, OpKind::ReshapeRef { base })
+    }
+
+    pub(crate) fn bitcast_ref(&mut self, base: Value, dtype: DType, shape: &[usize]) -> Value {
+        self.seen_as(base, dtype, shape, OpKind::BitcastRef { base })
+    }
+
     pub(crate) fn int(&mut self, x: i64) -> Value {
         self.op(Type::Scalar(DType::I32), OpKind::Constant(Literal::Int(x)))
     }

@@ -2,11 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "tests may fail")]
 
 mod arguments;
+mod bits;
 mod build;
 mod control;
 mod copies;
 mod kernels;
+mod mesh;
 mod ops;
 mod products;
 mod random;
+mod refs;
+mod semaphores;
 mod windows;

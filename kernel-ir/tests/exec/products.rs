@@ -1,10 +1,10 @@
 //! `dot` in every element type, orientation and precision.
 
-use kernel_ir::exec::Array;
-use kernel_ir::ir::{Binary, DType, DotDims, OpKind, Precision, Type};
+use kernel_ir::exec::{Array, Options, call};
+use kernel_ir::ir::{Binary, DType, DotDims, MemorySpace, OpKind, Precision, Role, Type};
 use proptest::prelude::*;
 
-use crate::build::{apply, numbers};
+use crate::build::{Build, apply, numbers};
 
 struct Sizes {
     m: usize,
@@ -94,6 +94,26 @@ fn precision_bf16_rounds_operands_first() {
     assert_eq!(exact.to_f64(), [1.0 + 1.0 / 512.0 + 3.0 + 3.0 / 1024.0]);
     let rounded = product(&x, &y, None, dims, Precision::Bf16, DType::F32);
     assert_eq!(rounded.to_f64(), [4.0]);
+}
+
+#[test]
+fn exact_products_are_a_way_to_run_any_kernel() {
+    let (x, y) = (Array::new([1, 1], vec![1.0 + 1.0 / 512.0_f32]), Array::new([1, 1], vec![3.0_f32]));
+    let arguments = [x.unwrap(), y.unwrap()];
+    let mut b = Build::once();
+    let [i, j] =
+        ["x", "y"].map(|n| b.array((n, Role::Input), DType::F32, MemorySpace::Vmem, &[1.into(), 1.into()]));
+    let o = b.array(("o", Role::Output), DType::F32, MemorySpace::Vmem, &[1.into(), 1.into()]);
+    let (lhs, rhs) = (b.load(i), b.load(j));
+    let dims = DotDims { lhs: 1, rhs: 0 };
+    let dot = OpKind::Dot { lhs, rhs, dims, precision: Precision::Bf16 };
+    let v = b.op(Type::tile(DType::F32, [1, 1]), dot);
+    b.store(o, v);
+    let kernel = b.finish();
+    for (exact_products, want) in [(false, 3.0), (true, 3.0 + 3.0 / 512.0)] {
+        let options = Options { exact_products, ..Options::default() };
+        assert_eq!(call(&kernel, &arguments, &options).unwrap()[0].to_f64(), [want]);
+    }
 }
 
 #[test]

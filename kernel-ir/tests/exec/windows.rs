@@ -3,7 +3,7 @@
 use kernel_ir::exec::{Array, Options, run};
 use kernel_ir::ir::{
     Binary, Compare, DType, DimExpr, DimOp, Kernel, MemorySpace, Offset, OpKind, Reduction, Role, Semantics,
-    Type, Value,
+    Type, Value, WindowUnit,
 };
 use proptest::prelude::*;
 
@@ -214,4 +214,44 @@ fn an_output_in_vmem_as_a_whole_is_written_back_at_the_end() {
     let (i, seven) = (b.program_id(0), b.int(7));
     b.store_scalar(o, Offset::Value(i), seven);
     assert_eq!(run(&b.finish(), &[], &Options::default()).unwrap()["o"].to_f64(), [7.0; 3]);
+}
+
+#[test]
+fn windows_may_count_elements_of_a_padded_array() {
+    // Blocks of 4 every 3 elements, from two before the array on; what lies in the padding is undefined.
+    let padded = |steps: usize, pads: (usize, usize)| {
+        let mut b = Build::new(&[(steps.into(), Arbitrary)]);
+        let x = b.window(("x", Role::Input), DType::F32, &[9.into()], &TILE, |b, i| {
+            vec![scalar(b, Binary::Mul, i[0], 3)]
+        });
+        b.kernel().params[0].window.as_mut().unwrap().unit = WindowUnit::Elements(vec![pads]);
+        let o = b.window(("o", Role::Output), DType::F32, &[(4 * steps).into()], &TILE, |_, i| vec![i[0]]);
+        let v = b.load(x);
+        b.store(o, v);
+        let x = Array::from_fn([9], |i| i as f32);
+        run_serial(&b.finish(), &[("x", &x)]).map(|o| o["o"].to_f64())
+    };
+    let got = padded(4, (2, 1)).unwrap();
+    for (i, v) in got.iter().enumerate() {
+        let at = (i / 4 * 3 + i % 4) as f64 - 2.0;
+        assert!(if (0.0..9.0).contains(&at) { *v == at } else { v.is_nan() }, "{got:?}");
+    }
+    assert_eq!(padded(2, (0, 0)).unwrap(), [0., 1., 2., 3., 3., 4., 5., 6.]);
+    let e = padded(5, (2, 1)).unwrap_err();
+    assert!(e.contains("K0401") && e.contains("grid step [4]"), "{e}");
+}
+
+#[test]
+fn an_output_window_may_count_elements() {
+    // One element further each step: the second half of each block is overwritten by the next step.
+    let mut b = Build::new(&[(4.into(), Arbitrary)]);
+    let o = b.window(("o", Role::Output), DType::I32, &[8.into()], &TILE, |b, i| {
+        vec![scalar(b, Binary::Mul, i[0], 2)]
+    });
+    b.kernel().params[0].window.as_mut().unwrap().unit = WindowUnit::Elements(vec![(1, 0)]);
+    let step = b.program_id(0);
+    let v = b.op(Type::tile(DType::I32, TILE), OpKind::Broadcast { x: step });
+    b.store(o, v);
+    let got = run_serial(&b.finish(), &[]).unwrap()["o"].to_f64();
+    assert_eq!(got, [0., 1., 1., 2., 2., 3., 3., 3.]);
 }

@@ -69,12 +69,14 @@ fn written(action: &Action, f: &mut impl FnMut(Slot)) {
     match action {
         Action::Fused(g) => g.outs.iter().for_each(|(s, _)| f(*s)),
         Action::Materialize { to, .. } | Action::Concatenate { to, .. } | Action::Roll { to, .. } => f(*to),
+        Action::LoadBits { to, .. } | Action::Bitcast { to, .. } | Action::Gather { to, .. } => f(*to),
+        Action::ArgReduce { to, .. } | Action::Random { to, .. } => f(*to),
         Action::Dot(d) => f(d.to),
         Action::Reduce(r) => f(r.to),
         Action::If { results, .. } | Action::For { results, .. } | Action::While { results, .. } => {
             results.iter().for_each(|s| f(*s))
         }
-        Action::Plain { .. } | Action::ToScalar { .. } | Action::Store { .. } => {}
+        Action::Plain { .. } | Action::ToScalar { .. } | Action::Store(_) => {}
     }
 }
 
@@ -90,7 +92,15 @@ fn reads(action: &Action, f: &mut impl FnMut(Slot)) {
         Action::Materialize { from, .. } | Action::Roll { from, .. } | Action::ToScalar { from, .. } => {
             operand(from)
         }
-        Action::Store { value, .. } => operand(value),
+        Action::Bitcast { from, .. } | Action::ArgReduce { from, .. } => operand(from),
+        Action::Gather { from, index, .. } => {
+            operand(from);
+            operand(index);
+        }
+        Action::Store(store) => {
+            operand(&store.value);
+            store.mask.iter().for_each(operand);
+        }
         Action::Concatenate { xs, .. } => xs.iter().for_each(operand),
         Action::Reduce(r) => operand(&r.from),
         Action::Dot(d) => {
@@ -102,7 +112,7 @@ fn reads(action: &Action, f: &mut impl FnMut(Slot)) {
             let tiles = init.iter().filter(|p| p.is_tile && !p.last);
             tiles.for_each(|p| f(p.slot));
         }
-        Action::If { .. } | Action::Plain { .. } => {}
+        Action::If { .. } | Action::Plain { .. } | Action::LoadBits { .. } | Action::Random { .. } => {}
     }
 }
 

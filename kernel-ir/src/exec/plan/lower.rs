@@ -10,7 +10,7 @@ use crate::ir::{self, Block, Kernel, Op, OpKind, Span, TileType, Type, Value};
 
 use super::fuse::Group;
 use super::needed::Needed;
-use super::{Action, Code, Dot, IndexMap, Offset, Operand, Passed, Plan, Slot, Step, lifetime};
+use super::{Action, Code, Dot, IndexMap, Offset, Operand, Passed, Plan, Slot, Step, Store, lifetime};
 
 /// What stands for a tile value while its block is compiled.
 #[derive(Clone, Debug)]
@@ -36,6 +36,10 @@ pub(super) struct Lowering<'k> {
     steps: Vec<Step>,
     /// By value: the parameter that a ref leads to.
     roots: BTreeMap<Value, usize>,
+    /// Refs that see memory under another element type.
+    recast: BTreeSet<Value>,
+    /// True when other devices may write to this one's memory.
+    remote: bool,
     constants: Vec<(Slot, Scalar)>,
     program_ids: Vec<(Slot, usize)>,
     written: Vec<bool>,
@@ -55,6 +59,8 @@ pub(in crate::exec) fn compile(kernel: &Kernel, dims: &ir::dims::Dims, grid: &[i
         products: vec![],
         steps: vec![],
         roots: BTreeMap::new(),
+        recast: BTreeSet::new(),
+        remote: false,
         constants: vec![],
         program_ids: vec![],
         written: vec![false; kernel.params.len()],
@@ -71,6 +77,7 @@ pub(in crate::exec) fn compile(kernel: &Kernel, dims: &ir::dims::Dims, grid: &[i
         }
         l.roots.insert(p.value, i);
     }
+    kernel.each_op(&mut |op| l.remote |= matches!(op.kind, OpKind::CopyStartRemote { .. }));
     let mut windows = vec![];
     for p in &kernel.params {
         windows.push(match &p.window {
@@ -113,6 +120,11 @@ impl Lowering<'_> {
             )),
             other => Err(Fault::refused(span, format!("expected a tile, found {other}"))),
         }
+    }
+
+    /// True for a ref that sees memory under another element type.
+    pub(super) fn is_recast(&self, v: Value) -> bool {
+        self.recast.contains(&v)
     }
 
     /// The parameter behind a ref.
@@ -181,23 +193,41 @@ impl Lowering<'_> {
                 let results = self.region_results(op);
                 self.emit(op.span, Action::While { init, cond, cond_args, body, body_args, results });
             }
-            OpKind::Store { base, offsets, value } => self.store(op, *base, offsets, *value)?,
-            OpKind::Slice { base, .. } | OpKind::Squeeze { base, .. } => {
-                let root = self.root(*base, op.span)?;
-                self.roots.insert(self.result(op)?, root);
-                self.plain(op);
+            OpKind::Store { base, offsets, value } => self.store(op, (*base, offsets, &[]), *value, None)?,
+            OpKind::StoreStrided { base, offsets, strides, value } => {
+                self.store(op, (*base, offsets, strides), *value, None)?;
             }
-            OpKind::CopyStart { dst, .. } | OpKind::CopyWait { dst, .. } => {
+            OpKind::StoreMasked { base, offsets, value, mask } => {
+                self.store(op, (*base, offsets, &[]), *value, Some(*mask))?;
+            }
+            OpKind::Slice { base, .. } | OpKind::Squeeze { base, .. } => self.ref_op(op, *base)?,
+            OpKind::ReshapeRef { base } => self.ref_op(op, *base)?,
+            OpKind::BitcastRef { base } => {
+                self.ref_op(op, *base)?;
+                self.recast.insert(self.result(op)?);
+            }
+            OpKind::CopyStart { dst, .. }
+            | OpKind::CopyWait { dst, .. }
+            | OpKind::CopyStartRemote { dst, .. } => {
                 let root = self.root(*dst, op.span)?;
                 self.written[root] = true;
-                self.before_write(root);
+                self.before_write(Some(root).filter(|_| !self.remote));
                 self.plain(op);
             }
             OpKind::StoreScalar { base, .. } => {
                 let root = self.root(*base, op.span)?;
                 self.written[root] = true;
+                self.before_write(Some(root));
                 self.plain(op);
             }
+            OpKind::SemSignal { .. } | OpKind::SemWait { .. } | OpKind::SemRead { .. } => {
+                // Other devices may write once they are told to; what they wrote lands here.
+                if self.remote {
+                    self.before_write(None);
+                }
+                self.plain(op);
+            }
+            OpKind::BarrierSemaphore | OpKind::PrngSeed { .. } | OpKind::Assert { .. } => self.plain(op),
             _ => return self.value_op(op),
         }
         Ok(())
@@ -251,21 +281,48 @@ impl Lowering<'_> {
         self.emit(op.span, Action::Plain { kind: op.kind.clone(), to });
     }
 
-    fn store(&mut self, op: &Op, base: Value, offsets: &[ir::Offset], value: Value) -> Checked<()> {
+    fn store(
+        &mut self,
+        op: &Op,
+        (base, offsets, strides): (Value, &[ir::Offset], &[usize]),
+        value: Value,
+        mask: Option<Value>,
+    ) -> Checked<()> {
         let root = self.root(base, op.span)?;
         self.written[root] = true;
+        let mask = mask.map(|m| self.stored(m, root, op.span)).transpose()?;
+        let value = self.stored(value, root, op.span)?;
+        self.before_write(Some(root));
+        let (base, offsets) = (slot(base), offsets.iter().map(offset).collect());
+        let store = Store { base, offsets, strides: strides.to_vec(), value, mask };
+        self.emit(op.span, Action::Store(Box::new(store)));
+        Ok(())
+    }
+
+    /// Uses a value that is stored to memory, or says where to.
+    fn stored(&mut self, v: Value, root: usize, span: Span) -> Checked<Operand> {
+        let from = self.operand(v, span)?;
         // Reading and writing one memory in one step would need a copy: make it here.
-        let mut from = self.operand(value, op.span)?;
-        if let Some(b) = from.memory_base()
-            && self.root_of_slot(b) == Some(root)
-        {
-            from = self.materialize(value, from, op.span)?;
+        match from.memory_base() {
+            Some(b) if self.root_of_slot(b) == Some(root) => self.materialize(v, from, span),
+            _ => Ok(from),
         }
-        self.before_write(root);
-        self.emit(
-            op.span,
-            Action::Store { base: slot(base), offsets: offsets.iter().map(offset).collect(), value: from },
-        );
+    }
+
+    /// An op that makes a ref of another one.
+    fn ref_op(&mut self, op: &Op, base: Value) -> Checked<()> {
+        let (root, result) = (self.root(base, op.span)?, self.result(op)?);
+        if let Type::Ref(ty) = self.kernel.ty(result)
+            && ty.shape.len() > MAX_RANK
+        {
+            let message = format!("a ref of rank {} (at most {MAX_RANK} here)", ty.shape.len());
+            return Err(Fault::refused(op.span, message));
+        }
+        self.roots.insert(result, root);
+        if self.recast.contains(&base) {
+            self.recast.insert(result);
+        }
+        self.plain(op);
         Ok(())
     }
 
@@ -317,9 +374,10 @@ impl Lowering<'_> {
         }
     }
 
-    /// Emits everything delayed that reads the memory of a parameter, which is about to change.
-    fn before_write(&mut self, root: usize) {
-        let reads = |l: &Self, base: Option<Slot>| base.and_then(|b| l.root_of_slot(b)) == Some(root);
+    /// Emits everything delayed that reads the memory of a parameter (or any memory), which is about to change.
+    fn before_write(&mut self, root: Option<usize>) {
+        let reads =
+            |l: &Self, base: Option<Slot>| base.is_some_and(|b| root.is_none() || l.root_of_slot(b) == root);
         for v in self.products.clone() {
             if let Some(Bound::Product(dot, _)) = self.bound.get(&v)
                 && [&dot.lhs, &dot.rhs].iter().any(|o| reads(self, o.memory_base()))
@@ -351,6 +409,9 @@ impl Lowering<'_> {
 
     fn before_region(&mut self, kind: &OpKind) {
         self.emit_delayed();
+        if self.remote {
+            return self.before_write(None);
+        }
         let mut roots = BTreeSet::new();
         let mut slices: BTreeMap<Value, Value> = BTreeMap::new();
         written_inside(kind, &mut slices, &mut |v| {
@@ -362,7 +423,7 @@ impl Lowering<'_> {
                 base = *b;
             }
             if let Some(root) = self.roots.get(&base).copied() {
-                self.before_write(root);
+                self.before_write(Some(root));
             }
         }
     }
@@ -372,10 +433,12 @@ impl Lowering<'_> {
 fn written_inside(kind: &OpKind, slices: &mut BTreeMap<Value, Value>, f: &mut dyn FnMut(Value)) {
     for op in kind.blocks().into_iter().flat_map(|b| &b.ops) {
         match &op.kind {
-            OpKind::Slice { base, .. } | OpKind::Squeeze { base, .. } => {
-                slices.extend(op.results.first().map(|r| (*r, *base)));
-            }
+            OpKind::Slice { base, .. }
+            | OpKind::Squeeze { base, .. }
+            | OpKind::ReshapeRef { base }
+            | OpKind::BitcastRef { base } => slices.extend(op.results.first().map(|r| (*r, *base))),
             OpKind::Store { base, .. } | OpKind::StoreScalar { base, .. } => f(*base),
+            OpKind::StoreStrided { base, .. } | OpKind::StoreMasked { base, .. } => f(*base),
             OpKind::CopyStart { dst, .. } | OpKind::CopyWait { dst, .. } => f(*dst),
             inner => written_inside(inner, slices, f),
         }

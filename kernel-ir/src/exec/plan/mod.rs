@@ -8,7 +8,7 @@ mod needed;
 mod ops;
 mod tiles;
 
-use crate::ir::{Binary, Compare, DType, OpKind, Reduction, Span, Unary};
+use crate::ir::{ArgReduction, Binary, Compare, DType, OpKind, Reduction, Span, Unary};
 
 use super::scalar::Scalar;
 
@@ -84,7 +84,17 @@ pub(super) enum Action {
     /// The first element, as a scalar.
     ToScalar { from: Operand, to: Slot },
     /// Writes a tile into memory.
-    Store { base: Slot, offsets: Vec<Offset>, value: Operand },
+    Store(Box<Store>),
+    /// Loads a tile through a ref that sees memory under another element type.
+    LoadBits { from: Source, dtype: DType, to: Slot },
+    /// The same bits under an element type of another width.
+    Bitcast { from: Operand, dtype: DType, to: Slot },
+    /// Elements picked along an axis.
+    Gather { from: Operand, index: Operand, axis: usize, to: Slot },
+    /// The position of the largest or smallest element along an axis.
+    ArgReduce { op: ArgReduction, from: Operand, axis: usize, to: Slot },
+    /// Random bits.
+    Random { len: usize, to: Slot },
     /// Runs one of two blocks.
     If { cond: Slot, then: Code, otherwise: Code, results: Vec<Slot> },
     /// Runs a block for each index.
@@ -134,8 +144,8 @@ pub(super) struct Operand {
 pub(super) enum Source {
     /// A tile, seen as dense and of this shape.
     Tile { slot: Slot, shape: Vec<usize> },
-    /// A place in memory, and how much of it was loaded.
-    Memory { base: Slot, offsets: Vec<Offset>, extent: Vec<usize>, span: Span },
+    /// A place in memory, and how much of it was loaded: elements `strides` apart, or side by side when there are none.
+    Memory { base: Slot, offsets: Vec<Offset>, extent: Vec<usize>, strides: Vec<usize>, span: Span },
     /// A scalar, everywhere.
     Splat(Slot),
     /// The index along the one axis of the source.
@@ -202,6 +212,10 @@ pub(super) enum ElementOp {
     Compare(Compare, Reg, Reg),
     Select(Reg, Reg, Reg),
     Cast(Reg),
+    /// With the element type that is cast.
+    CastUnsigned(Reg, DType),
+    /// With the element type that is cast.
+    Bitcast(Reg, DType),
 }
 
 impl ElementOp {
@@ -213,6 +227,8 @@ impl ElementOp {
             Self::Compare(op, x, y) => Self::Compare(op, f(x), f(y)),
             Self::Select(m, x, y) => Self::Select(f(m), f(x), f(y)),
             Self::Cast(x) => Self::Cast(f(x)),
+            Self::CastUnsigned(x, from) => Self::CastUnsigned(f(x), from),
+            Self::Bitcast(x, from) => Self::Bitcast(f(x), from),
         }
     }
 
@@ -220,6 +236,7 @@ impl ElementOp {
     pub(super) fn reads(self) -> impl Iterator<Item = Reg> {
         let regs = match self {
             Self::Unary(_, x) | Self::Cast(x) => [Some(x), None, None],
+            Self::CastUnsigned(x, _) | Self::Bitcast(x, _) => [Some(x), None, None],
             Self::Binary(_, x, y) | Self::Compare(_, x, y) => [Some(x), Some(y), None],
             Self::Select(m, x, y) => [Some(m), Some(x), Some(y)],
         };
@@ -241,6 +258,18 @@ pub(super) struct Dot {
     pub(super) dtype: DType,
     /// Round `f32` operands to bfloat16 first.
     pub(super) round: bool,
+}
+
+/// A store of a tile.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) base: Slot,
+    pub(super) offsets: Vec<Offset>,
+    /// Distance between neighbours along each axis; all 1 when there are none.
+    pub(super) strides: Vec<usize>,
+    pub(super) value: Operand,
+    /// Where it stores, if not everywhere.
+    pub(super) mask: Option<Operand>,
 }
 
 /// A reduction.

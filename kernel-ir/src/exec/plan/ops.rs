@@ -1,9 +1,9 @@
 //! How each op on tiles is compiled: layout ops become ways of reading, elementwise ops join a group, the rest become
 //! steps.
 
-use crate::exec::elementwise::takes_ints;
+use crate::exec::elementwise::{takes_floats, takes_ints};
 use crate::exec::fault::{Checked, Fault};
-use crate::ir::{Binary, DType, Op, OpKind, Precision, Span, TileType, Type, Unary, Value};
+use crate::ir::{Binary, DType, Offset, Op, OpKind, Precision, Span, TileType, Type, Unary, Value};
 
 use super::fuse::Group;
 use super::lower::{Bound, Lowering, offset, slot};
@@ -32,6 +32,19 @@ impl Lowering<'_> {
                 self.elementwise(result, ty, &[*x, *y, *mask], span, |r| ElementOp::Select(r[2], r[0], r[1]))
             }
             OpKind::Cast { x } => self.elementwise(result, ty, &[*x], span, |r| ElementOp::Cast(r[0])),
+            OpKind::CastUnsigned { x } => {
+                let from = self.tile_type(*x, span)?.dtype;
+                self.elementwise(result, ty, &[*x], span, |r| ElementOp::CastUnsigned(r[0], from))
+            }
+            OpKind::Bitcast { x } => {
+                let from = self.tile_type(*x, span)?.dtype;
+                if from.bits() == ty.dtype.bits() {
+                    return self.elementwise(result, ty, &[*x], span, |r| ElementOp::Bitcast(r[0], from));
+                }
+                let from = self.operand(*x, span)?;
+                self.emit_tile(result, span, |to| Action::Bitcast { from, dtype: ty.dtype, to });
+                Ok(())
+            }
             OpKind::Constant(l) => {
                 self.constant(result, *l, ty);
                 self.bind(result, Operand::splat(slot(result), ty));
@@ -41,14 +54,13 @@ impl Lowering<'_> {
                 self.bind(result, Operand::iota(*axis, ty));
                 Ok(())
             }
-            OpKind::Load { base, offsets } => {
-                let source = Source::Memory {
-                    base: slot(*base),
-                    offsets: offsets.iter().map(offset).collect(),
-                    extent: ty.shape.clone(),
-                    span,
-                };
-                self.bind(result, Operand::whole(source, ty.shape.clone(), ty.dtype));
+            OpKind::Load { base, offsets } => self.load(result, ty, *base, offsets, &[], span),
+            OpKind::LoadStrided { base, offsets, strides } => {
+                self.load(result, ty, *base, offsets, strides, span)
+            }
+            OpKind::PrngBits => {
+                let len = ty.len();
+                self.emit_tile(result, span, |to| Action::Random { len, to });
                 Ok(())
             }
             OpKind::Dot { lhs, rhs, dims, precision } => {
@@ -75,6 +87,32 @@ impl Lowering<'_> {
             }
             _ => self.layout_op(op, result, ty),
         }
+    }
+
+    /// Notes where a loaded tile lies; it is read there.
+    fn load(
+        &mut self,
+        result: Value,
+        ty: &TileType,
+        base: Value,
+        offsets: &[Offset],
+        strides: &[usize],
+        span: Span,
+    ) -> Checked<()> {
+        let source = Source::Memory {
+            base: slot(base),
+            offsets: offsets.iter().map(offset).collect(),
+            extent: ty.shape.clone(),
+            strides: strides.to_vec(),
+            span,
+        };
+        if self.is_recast(base) {
+            let dtype = ty.dtype;
+            self.emit_tile(result, span, |to| Action::LoadBits { from: source, dtype, to });
+        } else {
+            self.bind(result, Operand::whole(source, ty.shape.clone(), ty.dtype));
+        }
+        Ok(())
     }
 
     fn layout_op(&mut self, op: &Op, result: Value, ty: &TileType) -> Checked<()> {
@@ -126,6 +164,14 @@ impl Lowering<'_> {
                     axis: *axis,
                     to,
                 });
+            }
+            OpKind::Gather { x, index, axis } => {
+                let (from, index) = (self.operand(*x, span)?, self.operand(*index, span)?);
+                self.emit_tile(result, span, |to| Action::Gather { from, index, axis: *axis, to });
+            }
+            OpKind::ArgReduce { op: f, x, axis } => {
+                let from = self.operand(*x, span)?;
+                self.emit_tile(result, span, |to| Action::ArgReduce { op: *f, from, axis: *axis, to });
             }
             OpKind::Reduce { op: f, x, axis } => {
                 let from = self.operand(*x, span)?;
@@ -319,7 +365,7 @@ impl Lowering<'_> {
 
     fn check_unary(&self, f: Unary, dtype: DType, span: Span) -> Checked<()> {
         let fits = match dtype {
-            DType::F32 | DType::Bf16 => f != Unary::Not,
+            DType::F32 | DType::Bf16 => !matches!(f, Unary::Not | Unary::LeadingZeros | Unary::PopCount),
             DType::Bool => f == Unary::Not,
             _ => takes_ints(f),
         };
@@ -331,11 +377,10 @@ impl Lowering<'_> {
 }
 
 fn check_binary(f: Binary, dtype: DType, span: Span) -> Checked<()> {
-    let bitwise = matches!(f, Binary::And | Binary::Or | Binary::Xor | Binary::Shl | Binary::Shr);
     let fits = match dtype {
-        DType::F32 | DType::Bf16 => !bitwise,
+        DType::F32 | DType::Bf16 => takes_floats(f),
         DType::Bool => matches!(f, Binary::And | Binary::Or | Binary::Xor),
-        _ => true,
+        _ => !matches!(f, Binary::Pow | Binary::Atan2),
     };
     if fits {
         return Ok(());
