@@ -1,7 +1,7 @@
 //! The read side of the Hub's protocol: versions, revisions, listings, files.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, LINK};
@@ -9,9 +9,11 @@ use serde::Deserialize;
 
 use crate::error::{Code, Error, Result};
 
+use super::download::{Arrival, Source};
 use super::endpoint::{Endpoint, Token};
 use super::listing::{Listing, RemoteFile, TreeEntry};
-use super::oid::{CommitId, Oid};
+use super::oid::CommitId;
+use super::path::RepoPath;
 use super::repo::{RepoId, Revision, Version};
 use super::transport::{Answer, Patience, Transport};
 
@@ -21,7 +23,7 @@ const MAX_PAGES: usize = 100_000;
 /// A client of one hub; every answer is checked before it is believed.
 #[derive(Debug)]
 pub struct Client {
-    transport: Transport,
+    pub(super) transport: Transport,
 }
 
 #[derive(Deserialize)]
@@ -147,87 +149,43 @@ impl Client {
         file: &RemoteFile,
         into: &mut impl Write,
     ) -> Result<()> {
-        let RemoteFile { path, oid, size } = file;
+        let mut arrival = Arrival::new(file);
+        arrival.receive(Source { client: self, repo, commit }, into, &|_| {})?;
+        arrival.finish()
+    }
+
+    /// Asks for the file `path` from byte `offset` on.
+    pub(super) fn request(
+        &self,
+        repo: &RepoId,
+        commit: &CommitId,
+        path: &RepoPath,
+        offset: u64,
+    ) -> Result<Answer> {
         let fixed = ["kernels", repo.owner(), repo.name(), "resolve", commit.as_str()];
         let url = self.endpoint().url(fixed.into_iter().chain(path.segments()));
-        let mut answer = self.transport.get(url, &format!("{path} in {repo}"))?;
-        check_headers(&answer, commit, file)?;
+        self.transport.get_from(url, &format!("{path} in {repo}"), offset)
+    }
 
-        let mut hasher = oid.hasher(*size);
-        let mut received = 0;
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            let count = match answer.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(e) => {
-                    let message = format!("{path} broke off after {received} of {size} bytes: {e}");
-                    return Err(Error::new(Code::Unreachable, message).because(e));
-                }
-            };
-            received += count as u64;
-            if received > *size {
-                return Err(Error::new(
-                    Code::Size,
-                    format!("{path} is listed with {size} bytes, and the hub sends more"),
-                ));
-            }
-            hasher.update(&buffer[..count]);
-            into.write_all(&buffer[..count])
-                .map_err(|e| Error::new(Code::Io, format!("{path} cannot be written: {e}")).because(e))?;
+    /// The content of a small file, checked.
+    ///
+    /// # Errors
+    /// Those of [`Client::download`]; `H0207` if it is larger than `limit` bytes.
+    pub fn read(&self, repo: &RepoId, commit: &CommitId, file: &RemoteFile, limit: u64) -> Result<Vec<u8>> {
+        if file.size > limit {
+            let message = format!("{} in {repo} has {} bytes, more than {limit}", file.path, file.size);
+            return Err(Error::new(Code::TooLarge, message));
         }
-        if received != *size {
-            return Err(Error::new(
-                Code::Size,
-                format!("{path} is listed with {size} bytes, and {received} arrived"),
-            ));
-        }
-        let actual = hasher.finish();
-        if actual != *oid {
-            return Err(Error::new(
-                Code::Content,
-                format!("{path} is listed with the id {oid}, and what arrived has {actual}"),
-            ));
-        }
-        Ok(())
+        let mut content = Vec::new();
+        self.download(repo, commit, file, &mut content)?;
+        Ok(content)
     }
 
     /// The address of an endpoint of `repo`.
-    fn api(&self, repo: &RepoId, rest: &[&str]) -> Url {
+    pub(super) fn api(&self, repo: &RepoId, rest: &[&str]) -> Url {
         let fixed = ["api", "kernels", repo.owner(), repo.name()];
         self.endpoint().url(fixed.into_iter().chain(rest.iter().copied()))
     }
-}
-
-/// Compares what the answer says about the file with what the listing said.
-fn check_headers(answer: &Answer, commit: &CommitId, file: &RemoteFile) -> Result<()> {
-    let RemoteFile { path, oid, size } = file;
-    if let Some(length) = answer.content_length().filter(|l| l != size) {
-        return Err(Error::new(
-            Code::Size,
-            format!("{path} is listed with {size} bytes, and announced with {length}"),
-        ));
-    }
-    // A store behind a redirect has ETags of its own.
-    if !answer.from_hub {
-        return Ok(());
-    }
-    if let Some(other) = answer.header("x-repo-commit").filter(|c| *c != commit.as_str()) {
-        return Err(Error::new(
-            Code::Contradiction,
-            format!("{path} was asked for at {commit}, and the hub answers for {other:?}"),
-        ));
-    }
-    if let Some(etag) = answer.header("x-linked-etag").or_else(|| answer.header("etag")) {
-        let etag = Oid::parse(etag.trim_start_matches("W/").trim_matches('"'))?;
-        if etag != *oid {
-            return Err(Error::new(
-                Code::Contradiction,
-                format!("{path} is listed with the id {oid}, and sent with the ETag {etag}"),
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// The error for a revision that does not exist, listing the versions that do.

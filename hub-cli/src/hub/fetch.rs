@@ -8,6 +8,7 @@ use crate::package::Variant;
 
 use super::cache::{Cache, hash_file};
 use super::client::{Client, missing_revision};
+use super::download::{Source, bring_all};
 use super::listing::RemoteFile;
 use super::oid::{CommitId, Oid};
 use super::path::RepoPath;
@@ -15,8 +16,6 @@ use super::repo::{RepoId, Revision, Version};
 
 /// The most bytes of one revision.
 const MAX_TOTAL: u64 = 64 << 30;
-/// How often a file is asked for when the connection breaks in the middle of it.
-const ATTEMPTS: u32 = 3;
 
 /// What to fetch.
 #[derive(Clone, Debug)]
@@ -47,7 +46,7 @@ pub struct Fetched {
 }
 
 /// Is told how a download goes.
-pub trait Progress {
+pub trait Progress: Send {
     /// So many bytes will be downloaded.
     fn start(&mut self, bytes: u64);
     /// So many bytes more have arrived.
@@ -80,23 +79,10 @@ pub fn fetch(
 
     let cached = cache.lock(repo)?;
     let contents = distinct_contents(&files)?;
-    let missing: Vec<_> = contents.iter().filter(|file| !cached.has(file)).collect();
+    let missing: Vec<_> = contents.iter().copied().filter(|file| !cached.has(file)).collect();
     let bytes = missing.iter().map(|file| file.size).sum();
     progress.start(bytes);
-    for file in &missing {
-        cached.store(&file.oid, |into| {
-            let mut attempt = 1;
-            loop {
-                let result = client.download(repo, &commit, file, into);
-                match result {
-                    Err(e) if e.code() == Code::Unreachable && attempt < ATTEMPTS => attempt += 1,
-                    other => return other,
-                }
-                restart(into)?;
-            }
-        })?;
-        progress.advance(file.size);
-    }
+    bring_all(Source { client, repo, commit: &commit }, &cached, &missing, progress)?;
 
     let variants = Variant::check_all(files.iter().map(|file| (file.path.clone(), cached.blob(&file.oid))))?;
     check_identity(wanted, &variants)?;
@@ -233,10 +219,4 @@ fn check_identity(wanted: &Wanted, variants: &[Variant]) -> Result<()> {
             Err(Error::new(Code::Identity, message))
         }
     }
-}
-
-fn restart(file: &mut tempfile::NamedTempFile) -> Result<()> {
-    use std::io::Seek;
-    let cleared = file.as_file().set_len(0).and_then(|()| file.as_file_mut().rewind());
-    cleared.map_err(|e| Error::io(file.path(), e))
 }

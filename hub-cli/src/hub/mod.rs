@@ -2,6 +2,7 @@
 
 mod cache;
 mod client;
+mod download;
 mod endpoint;
 mod fetch;
 mod listing;

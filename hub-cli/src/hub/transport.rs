@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use reqwest::blocking::{Client as Http, Response};
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, USER_AGENT};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RANGE, RETRY_AFTER, USER_AGENT};
 use reqwest::{Method, StatusCode, Url, redirect};
 
 use crate::error::{Code, Error, Result};
@@ -63,6 +63,11 @@ impl Transport {
         let agent = concat!("kernels-cli/", env!("CARGO_PKG_VERSION"));
         let http = Http::builder()
             .redirect(redirect::Policy::none())
+            // What is compressed may unfold without end; sizes and ids are of the plain bytes.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
             .connect_timeout(patience.connect)
             // In the blocking client this limits each wait for bytes, not the whole answer.
             .timeout(patience.read)
@@ -79,11 +84,17 @@ impl Transport {
     ///
     /// `what` names the thing that is asked for in messages, such as `acme/add-one`.
     pub(crate) fn get(&self, url: Url, what: &str) -> Result<Answer> {
+        self.get_from(url, what, 0)
+    }
+
+    /// The same for the bytes from `offset` on; the hub may send all of them all the same, see
+    /// [`Answer::starts_at`].
+    pub(crate) fn get_from(&self, url: Url, what: &str, offset: u64) -> Result<Answer> {
         let mut pause = self.patience.pause;
         let mut attempt = 1;
         loop {
-            let (failure, wait) = match self.follow(url.clone()) {
-                Ok(answer) if answer.response.status().is_success() => return Ok(answer),
+            let (failure, wait) = match self.follow(url.clone(), offset) {
+                Ok(answer) if answer.response.status().is_success() => return answer.plain(what),
                 Ok(answer) => {
                     let (status, wait) = (answer.response.status(), retry_after(answer.response.headers()));
                     let failure = refused(answer.response, what);
@@ -98,7 +109,7 @@ impl Transport {
             if attempt >= self.patience.attempts {
                 return Err(failure);
             }
-            std::thread::sleep(wait.unwrap_or(pause));
+            std::thread::sleep(wait.unwrap_or_else(|| jittered(pause)));
             pause *= 2;
             attempt += 1;
         }
@@ -110,11 +121,48 @@ impl Transport {
         url: Url,
         what: &str,
     ) -> Result<(T, HeaderMap)> {
-        let answer = self.get(url.clone(), what)?;
-        let headers = answer.response.headers().clone();
+        let mut attempt = 1;
+        loop {
+            let answer = self.get(url.clone(), what)?;
+            let headers = answer.response.headers().clone();
+            match self.json(answer.response, what) {
+                // A proxy may cut an answer short.
+                Err(e) if e.code() == Code::Unreachable && attempt < self.patience.attempts => attempt += 1,
+                result => return Ok((result?, headers)),
+            }
+            std::thread::sleep(jittered(self.patience.pause));
+        }
+    }
+
+    /// Sends `body` to the hub, once: what a second attempt would do is not known here.
+    pub(crate) fn post<T: serde::de::DeserializeOwned>(
+        &self,
+        url: Url,
+        what: &str,
+        content_type: &'static str,
+        body: Vec<u8>,
+    ) -> Result<T> {
+        let mut request = self.http.post(url.clone()).header(CONTENT_TYPE, content_type).body(body);
+        if let Some(token) = self.token.as_ref().filter(|_| self.endpoint.is_origin_of(&url)) {
+            request = request.bearer_auth(token.reveal());
+        }
+        let response = self.send(request, &url)?;
+        match response.status() {
+            status if status.is_success() => self.json(response, what),
+            _ => Err(refused(response, what)),
+        }
+    }
+
+    /// Puts `body` where the hub said; the address itself is the permission, so no token goes along.
+    pub(crate) fn put(&self, url: Url, what: &str, body: Vec<u8>) -> Result<()> {
+        let response = self.send(self.http.put(url.clone()).body(body), &url)?;
+        if response.status().is_success() { Ok(()) } else { Err(refused(response, what)) }
+    }
+
+    /// The body of an answer as JSON of at most [`MAX_JSON`] bytes.
+    fn json<T: serde::de::DeserializeOwned>(&self, response: Response, what: &str) -> Result<T> {
         let mut body = Vec::new();
-        let read = answer.response.take(MAX_JSON + 1).read_to_end(&mut body);
-        read.map_err(|e| {
+        response.take(MAX_JSON + 1).read_to_end(&mut body).map_err(|e| {
             Error::new(Code::Unreachable, format!("the answer about {what} broke off: {e}")).because(e)
         })?;
         if body.len() as u64 > MAX_JSON {
@@ -123,18 +171,20 @@ impl Transport {
                 format!("the answer about {what} is larger than {MAX_JSON} bytes"),
             ));
         }
-        let value = serde_json::from_slice(&body).map_err(|e| {
+        serde_json::from_slice(&body).map_err(|e| {
             Error::new(Code::Protocol, format!("the answer about {what} is not what the protocol says: {e}"))
                 .help(format!("is {} a hub? It answered {}", self.endpoint, excerpt(&body)))
-        })?;
-        Ok((value, headers))
+        })
     }
 
     /// Follows redirects; the token goes to the hub only, and nothing falls back from https to http.
-    fn follow(&self, mut url: Url) -> Result<Answer> {
+    fn follow(&self, mut url: Url, offset: u64) -> Result<Answer> {
         for _ in 0..=MAX_REDIRECTS {
             let from_hub = self.endpoint.is_origin_of(&url);
             let mut request = self.http.request(Method::GET, url.clone());
+            if offset > 0 {
+                request = request.header(RANGE, format!("bytes={offset}-"));
+            }
             if let Some(token) = self.token.as_ref().filter(|_| from_hub) {
                 request = request.bearer_auth(token.reveal());
             }
@@ -187,6 +237,27 @@ impl Answer {
     pub(crate) fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
+
+    /// The place of its first byte in the whole, and the size of the whole, of a part that was asked for.
+    pub(crate) fn starts_at(&self) -> Option<(u64, u64)> {
+        if self.response.status() != StatusCode::PARTIAL_CONTENT {
+            return None;
+        }
+        let (range, size) = self.header("content-range")?.strip_prefix("bytes ")?.split_once('/')?;
+        Some((range.split_once('-')?.0.parse().ok()?, size.parse().ok()?))
+    }
+
+    /// Refuses an answer in an encoding that was not asked for.
+    fn plain(self, what: &str) -> Result<Self> {
+        match self.headers().get(CONTENT_ENCODING) {
+            Some(encoding) if encoding != "identity" => {
+                let encoding = printable(&String::from_utf8_lossy(encoding.as_bytes()));
+                let message = format!("the answer about {what} is encoded as {encoding:?}, unasked");
+                Err(Error::new(Code::Protocol, message))
+            }
+            _ => Ok(self),
+        }
+    }
 }
 
 impl Read for Answer {
@@ -224,6 +295,12 @@ fn refused(response: Response, what: &str) -> Error {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds.min(30)))
+}
+
+/// A pause between half of `pause` and one and a half of it, so that clients do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+    pause.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX))
 }
 
 /// The last cause of an error, which is the one that says something.

@@ -1,0 +1,169 @@
+//! One repository's part of the cache while it is written: locked, contents first, names last.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use tempfile::TempDir;
+
+use crate::atomic;
+use crate::error::{Error, Result};
+use crate::hub::listing::RemoteFile;
+use crate::hub::oid::{CommitId, Oid};
+use crate::hub::path::RepoPath;
+use crate::hub::repo::RepoId;
+
+use super::{Cache, hash_file};
+
+/// One repository's part of the cache, locked against other writers.
+#[derive(Debug)]
+pub(crate) struct RepoCache {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl Cache {
+    /// Locks `repo` for writing, waiting for other writers, and clears what they left unfinished.
+    pub(crate) fn lock(&self, repo: &RepoId) -> Result<RepoCache> {
+        let name = Self::folder_name(repo);
+        let locks = self.root.join(".locks").join(&name);
+        atomic::make_folder(&locks)?;
+        let path = locks.join("kernels-cli.lock");
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|e| Error::io(&path, e))?;
+        lock.lock().map_err(|e| Error::io(&path, e))?;
+        self.mark()?;
+
+        let cache = RepoCache { dir: self.root.join(name), _lock: lock };
+        cache.clear()?;
+        for folder in [cache.dir.join("blobs"), cache.dir.join("snapshots"), cache.incoming()] {
+            atomic::make_folder(&folder)?;
+        }
+        Ok(cache)
+    }
+
+    /// Tells backup programs that this folder can be made again.
+    fn mark(&self) -> Result<()> {
+        let tag = self.root.join("CACHEDIR.TAG");
+        if tag.exists() {
+            return Ok(());
+        }
+        atomic::write(
+            &tag,
+            b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of Hugging Face Hub downloads.\n",
+        )
+    }
+}
+
+impl RepoCache {
+    fn incoming(&self) -> PathBuf {
+        self.dir.join("incoming")
+    }
+
+    /// Where the content `oid` lies, or will lie.
+    pub(crate) fn blob(&self, oid: &Oid) -> PathBuf {
+        self.dir.join("blobs").join(oid.as_str())
+    }
+
+    /// Whether the content of `file` is in the cache and undamaged.
+    pub(crate) fn has(&self, file: &RemoteFile) -> bool {
+        matches!(hash_file(&self.blob(&file.oid), &file.oid), Ok((size, oid)) if size == file.size && oid == file.oid)
+    }
+
+    /// Where the content `oid` is gathered while it arrives.
+    pub(crate) fn part(&self, oid: &Oid) -> PathBuf {
+        self.incoming().join(oid.as_str())
+    }
+
+    /// Makes the gathered content `oid`, which was checked, a part of the cache.
+    pub(crate) fn admit(&self, part: File, oid: &Oid) -> Result<()> {
+        let (from, to) = (self.part(oid), self.blob(oid));
+        part.sync_all().map_err(|e| Error::io(&from, e))?;
+        fs::rename(&from, &to).map_err(|e| Error::io(&to, e))
+    }
+
+    /// Removes what earlier writers left unfinished, but for contents that can be gone on with.
+    fn clear(&self) -> Result<()> {
+        let incoming = self.incoming();
+        let Ok(entries) = fs::read_dir(&incoming) else { return Ok(()) };
+        for entry in entries {
+            let path = entry.map_err(|e| Error::io(&incoming, e))?.path();
+            let is_part = path.file_name().and_then(|name| name.to_str()).is_some_and(|n| Oid::parse(n).is_ok());
+            let cleared = match path.is_dir() && !path.is_symlink() {
+                true => fs::remove_dir_all(&path),
+                false if is_part && !path.is_symlink() => Ok(()),
+                false => fs::remove_file(&path),
+            };
+            cleared.map_err(|e| Error::io(&path, e))?;
+        }
+        Ok(())
+    }
+
+    /// Links checked files into the snapshot of `commit`, which appears whole if it is new.
+    pub(crate) fn link(&self, commit: &CommitId, files: &[RemoteFile]) -> Result<PathBuf> {
+        atomic::sync_folder(&self.dir.join("blobs"))?;
+        let snapshots = self.dir.join("snapshots");
+        let snapshot = snapshots.join(commit.as_str());
+        let incoming = self.incoming();
+        let staged = TempDir::new_in(&incoming).map_err(|e| Error::io(&incoming, e))?;
+        if snapshot.is_dir() {
+            // Another variant of this commit, or Python, was here first: each file is replaced by itself.
+            for file in files {
+                self.link_one(file, &snapshot, staged.path())?;
+            }
+            return Ok(snapshot);
+        }
+        let new = staged.path().join("snapshot");
+        for file in files {
+            self.link_one(file, &new, staged.path())?;
+        }
+        atomic::make_folder(&new)?;
+        fs::rename(&new, &snapshot).map_err(|e| Error::io(&snapshot, e))?;
+        atomic::sync_folder(&snapshots)?;
+        Ok(snapshot)
+    }
+
+    /// Links `file` into the snapshot that lies, or will lie, in `snapshots`; it replaces what is there.
+    fn link_one(&self, file: &RemoteFile, snapshot: &Path, staged: &Path) -> Result<()> {
+        let path = file.path.under(snapshot);
+        atomic::make_folder(path.parent().unwrap_or(snapshot))?;
+        let up = "../".repeat(file.path.segments().count() + 1);
+        let link = staged.join("link");
+        make_link(&format!("{up}blobs/{}", file.oid), &self.blob(&file.oid), &link)?;
+        fs::rename(&link, &path).map_err(|e| Error::io(&path, e))
+    }
+
+    /// Records that the branch or tag `name` stands at `commit`.
+    pub(crate) fn write_ref(&self, name: &str, commit: &CommitId) -> Result<()> {
+        let path = RepoPath::parse(name)?.under(&self.dir.join("refs"));
+        atomic::make_folder(path.parent().unwrap_or(&self.dir))?;
+        atomic::write(&path, commit.as_str().as_bytes())
+    }
+}
+
+impl Drop for RepoCache {
+    fn drop(&mut self) {
+        // Leftovers are cleared by the next writer too; what can be gone on with keeps the folder.
+        let _ = self.clear();
+        let _ = fs::remove_dir(self.incoming());
+    }
+}
+
+/// Makes `link` lead to the blob, as a relative link where the system has links, else as a copy.
+fn make_link(relative: &str, blob: &Path, link: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        let _ = blob;
+        fs::os::unix::fs::symlink(relative, link).map_err(|e| Error::io(link, e))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = relative;
+        fs::copy(blob, link).map(drop).map_err(|e| Error::io(link, e))
+    }
+}
+
