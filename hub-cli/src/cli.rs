@@ -6,6 +6,10 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 
+mod publishing;
+
+pub(crate) use publishing::*;
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -84,27 +88,6 @@ pub(crate) struct Build {
     /// Do not check the modules with libtpu; they then claim no TPU generation
     #[arg(long)]
     pub(crate) no_tpu_check: bool,
-}
-
-/// Put a built package on the hub as one version
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  kernels-cli publish kernels/packages/ragged-dot-tpu tengomucho/ragged-dot-tpu --version 1
-  HF_ENDPOINT=http://127.0.0.1:8000 kernels-cli publish . acme/add-one --version 2 --json")]
-pub(crate) struct Publish {
-    /// The package's folder, or the folder with its variants
-    #[arg(value_name = "PATH")]
-    pub(crate) path: PathBuf,
-    /// The repository; it is made if it does not exist
-    #[arg(value_name = "OWNER/NAME")]
-    pub(crate) repo: String,
-    /// The version, kept on the branch vN
-    #[arg(long, value_name = "N")]
-    pub(crate) version: u32,
-    /// Make a new repository private
-    #[arg(long)]
-    pub(crate) private: bool,
 }
 
 /// Fetch a kernel into the cache and check every byte

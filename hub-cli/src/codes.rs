@@ -62,6 +62,13 @@ codes! {
         "A version can be given once: as `--version 1`, as `--revision REV`, or in the name as OWNER/NAME@v1.";
     Io "H0109" "a file could not be read or written"
         "The operating system refused it; the message names the file and its reason. Check the path, its permissions and the free space.";
+    LockFile "H0110" "the lock file is not valid"
+        "kernels.lock is a list of kernels with the commit that each is locked to, as `kernels lock` of Python writes it. The message names \
+         the place. `kernels-cli lock` writes it anew.";
+    Project "H0111" "pyproject.toml does not name kernels to lock"
+        "The table [tool.kernels.dependencies] holds a line \"OWNER/NAME\" = VERSION for each kernel, with a whole number as version.";
+    Target "H0112" "the folder is in use"
+        "`--to` writes a new folder, or an empty one: what is there is not mixed with a kernel, and not removed.";
 
     Unreachable "H0201" "the hub cannot be reached"
         "The connection failed or timed out, also after retries. Check HF_ENDPOINT and the network. With HF_HUB_OFFLINE=1 only the local \
@@ -92,6 +99,11 @@ codes! {
     CreationGated "H0212" "the hub does not let you create kernel repositories"
         "huggingface.co gives this right on request: ask for it in the settings of your user or organization. Until then publish to your \
          own hub, started with `kernels-cli serve`.";
+    Untrusted "H0213" "the publisher is not trusted"
+        "A kernel is code that runs in your process. Kernels of publishers that the hub does not call trusted are locked only if you name \
+         them, after a look at what they hold: `--allow OWNER/NAME`, or `--allow OWNER` for all of an owner's.";
+    Unchanged "H0214" "there is nothing to propose"
+        "The branch holds exactly these files already, so a pull request would change nothing.";
 
     Size "H0301" "a file has another size than announced"
         "The hub lists a size for every file, and what arrived is shorter or longer: a broken connection, a proxy that stored an error page, \
@@ -114,6 +126,9 @@ codes! {
         "The commit or ETag of the answer is not the one that the hub listed for the file. A proxy may serve stale content.";
     Listing "H0309" "the list of files is not consistent"
         "A path is listed twice, or is a file and a folder at once, or differs from another only by case. Nothing was written.";
+    Drift "H0310" "the lock file does not say what is wanted"
+        "kernels.lock, pyproject.toml and what the kernels depend on must agree: with --locked nothing else is fetched than what the lock \
+         file pins. The message names what differs. `kernels-cli lock` brings the lock file up to date.";
 
     BuildToml "H0401" "build.toml is not valid"
         "The file follows kernel-builder's edition 5 with one table of ours, [tessera]. Unknown keys are errors, so that a typo is not \
@@ -151,6 +166,19 @@ codes! {
     NoCompiler "H0413" "this program was built without the kernel compiler"
         "`kernels-cli` was built without its default feature `emit`, so it fetches, publishes and serves packages, and cannot build them. \
          Install it with default features, which needs MLIR 22.";
+    Unchecked "H0414" "libtpu has not accepted a module"
+        "Every module of a published package states the TPU generations whose real compiler accepted it, so that nobody finds out on a TPU. \
+         `kernels-cli build` records them unless --no-tpu-check is given. `--allow-unchecked` publishes it all the same.";
+    Dirty "H0415" "the sources were not committed"
+        "A package that was built from changed files cannot be built again by anybody else, and Python warns when it loads it. Commit, build \
+         again and publish, or pass --allow-dirty.";
+    Breaks "H0416" "this would break callers of the version"
+        "Under a version that exists ops, dtypes, shapes, TPU generations, parameters with defaults and Python names may be added; none may \
+         be removed or changed, since programs load the version and expect what it promised. The message names each caller that would fail. \
+         Publish it as the next version instead. Version 0 promises nothing.";
+    Import "H0417" "Python cannot import the package"
+        "The package was imported as `kernels` imports it: alone, under its id. Python's own message follows. Nothing that this package \
+         lacks on this machine, such as torch, counts: only errors of its own files do.";
 
     Root "H0501" "the hub's folder cannot be used"
         "`--root` must be a folder that this user can write, empty or made by `kernels-cli serve`.";

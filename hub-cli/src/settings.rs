@@ -107,6 +107,8 @@ pub struct HubSettings {
     pub offline: bool,
     /// Retries and time limits.
     pub patience: Patience,
+    /// The Python to try packages with, instead of `python3`.
+    pub python: Option<PathBuf>,
 }
 
 impl HubSettings {
@@ -135,6 +137,7 @@ impl HubSettings {
             cache: Cache::new(flags.cache_dir.clone().unwrap_or_else(|| environment.cache())),
             offline: flags.offline || environment.is_on("HF_HUB_OFFLINE"),
             patience: Patience::default(),
+            python: environment.path("TESSERA_PYTHON"),
         })
     }
 

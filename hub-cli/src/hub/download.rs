@@ -87,7 +87,10 @@ fn bring(source: Source<'_>, cached: &RepoCache, file: &RemoteFile, advance: &dy
         let result = arrival.receive_all(source, &mut part, advance).and_then(|()| arrival.finish());
         match result {
             Ok(()) => return cached.admit(part, &file.oid),
-            Err(e) if e.code() == Code::Unreachable && part.metadata().is_ok_and(|m| m.len() >= WORTH_KEEPING) => {
+            Err(e)
+                if e.code() == Code::Unreachable
+                    && part.metadata().is_ok_and(|m| m.len() >= WORTH_KEEPING) =>
+            {
                 return Err(e);
             }
             // What was there before may have been the wrong half.
@@ -228,7 +231,10 @@ impl<'a> Arrival<'a> {
         if let Some(length) = answer.content_length().filter(|length| *length != size - start) {
             return Err(Error::new(
                 Code::Size,
-                format!("{path} is listed with {size} bytes, and announced with {}", start.saturating_add(length)),
+                format!(
+                    "{path} is listed with {size} bytes, and announced with {}",
+                    start.saturating_add(length)
+                ),
             ));
         }
         // A store behind a redirect has ETags of its own.

@@ -45,6 +45,19 @@ pub struct Fetched {
     pub reused: usize,
 }
 
+impl Fetched {
+    /// The variants with their files where the repository has them, below [`Fetched::snapshot`], and not where
+    /// the cache keeps their contents.
+    pub fn variants_in_snapshot(&self) -> Vec<Variant> {
+        let mut variants = self.variants.clone();
+        for variant in &mut variants {
+            let folder = self.snapshot.join("build").join(&variant.name);
+            variant.files.iter_mut().for_each(|(path, file)| *file = path.under(&folder));
+        }
+        variants
+    }
+}
+
 /// Is told how a download goes.
 pub trait Progress: Send {
     /// So many bytes will be downloaded.

@@ -25,6 +25,15 @@ pub struct RemoteFile {
     pub size: u64,
 }
 
+impl RemoteFile {
+    /// Whether `bytes` are the content of this file.
+    pub(crate) fn holds(&self, bytes: &[u8]) -> bool {
+        let mut hasher = self.oid.hasher(bytes.len() as u64);
+        hasher.update(bytes);
+        self.size == bytes.len() as u64 && hasher.finish() == self.oid
+    }
+}
+
 /// An entry of the tree endpoint.
 #[derive(Deserialize)]
 pub(crate) struct TreeEntry {

@@ -2,6 +2,7 @@
 
 mod cache;
 mod client;
+mod dependency;
 mod download;
 mod endpoint;
 mod fetch;
@@ -14,11 +15,12 @@ mod transport;
 
 pub use cache::Cache;
 pub use client::{Client, Heads};
+pub use dependency::{KernelDependency, Pin};
 pub use endpoint::{Endpoint, Token};
 pub use fetch::{Fetched, Progress, Silent, Wanted, fetch, open_cached};
 pub use listing::RemoteFile;
 pub use oid::{CommitId, Oid};
 pub use path::RepoPath;
-pub use publish::{Published, publish};
+pub use publish::{Changes, Plan, Proposed, Published, publish};
 pub use repo::{RepoId, Revision, Version, parse_spec};
 pub use transport::Patience;

@@ -159,6 +159,21 @@ impl Transport {
         if response.status().is_success() { Ok(()) } else { Err(refused(response, what)) }
     }
 
+    /// An address that the hub named, if what is sent there travels as safely as to the hub.
+    pub(crate) fn link(&self, address: &str) -> Result<Url> {
+        let url = Url::parse(address).ok().filter(|url| {
+            url.scheme() == "https"
+                || (url.scheme() == "http" && (!self.endpoint.is_private_channel() || is_this_machine(url)))
+        });
+        url.ok_or_else(|| {
+            let address = printable(address);
+            Error::new(
+                Code::Redirect,
+                format!("the hub wants the file sent to {address:?}, which is not safe"),
+            )
+        })
+    }
+
     /// The body of an answer as JSON of at most [`MAX_JSON`] bytes.
     fn json<T: serde::de::DeserializeOwned>(&self, response: Response, what: &str) -> Result<T> {
         let mut body = Vec::new();

@@ -15,8 +15,8 @@ use crate::hub::RepoPath;
 use super::manifest::Manifest;
 use super::verify::{LocalPackage, walk};
 use super::{
-    Backend, Candidate, Digest, GenerationCheck, Metadata, OpSource, PackagedOp, Refusal, lint, python,
-    python_name,
+    Backend, Candidate, Digest, GenerationCheck, GitState, Metadata, OpSource, PackagedOp, Provenance,
+    Refusal, lint, python, python_name,
 };
 
 /// The `stable_mosaic.version` of the modules that we write.
@@ -40,7 +40,8 @@ pub struct Built {
 
 /// Builds the package in the folder `package` into `out`, or into its `build` folder.
 ///
-/// The result depends on the source alone: not on folders, times or the order of files on disk.
+/// The result depends on the source alone, and on its commit if it is under git: not on folders, times or the
+/// order of files on disk.
 ///
 /// # Errors
 /// `H0401` for build.toml, `H0403` and `H0410` for its ops, `H0411` if `check` refuses a module, `H0406`
@@ -56,10 +57,11 @@ pub fn build(
     let refused = compile(&manifest, ops, check, &mut payload)?;
     lint::check_python(&payload, &manifest.name)?;
 
+    let provenance = Provenance::ours(GitState::of(package));
     let out = out.map_or_else(|| package.join("build"), Path::to_path_buf);
     atomic::make_folder(&out)?;
     for variant in manifest.variants() {
-        write_variant(&out, &variant, &complete(&manifest, &variant, payload.clone()))?;
+        write_variant(&out, &variant, &complete(&manifest, &variant, payload.clone(), &provenance))?;
     }
     remove_stale(&out, &manifest)?;
     let card = package.join("CARD.md");
@@ -171,7 +173,7 @@ fn failed(code: Code, message: String, report: &Report) -> Error {
 }
 
 /// Adds metadata.json, with an id that tells this variant's content from any other.
-fn complete(manifest: &Manifest, variant: &str, mut files: Files) -> Files {
+fn complete(manifest: &Manifest, variant: &str, mut files: Files, provenance: &Provenance) -> Files {
     let backend = variant.trim_start_matches("torch-");
     let digest = Digest::of(&files);
     let mut metadata = Metadata {
@@ -182,12 +184,16 @@ fn complete(manifest: &Manifest, variant: &str, mut files: Files) -> Files {
         upstream: manifest.upstream.clone(),
         source: manifest.source.clone(),
         python_depends: vec![],
+        kernel_depends: vec![],
         // `kernels` has no backend "universal"; what runs everywhere runs on the CPU.
         backend: Backend { kind: if backend == "tpu" { "tpu" } else { "cpu" }.to_owned() },
         digest: Some(digest),
+        // Not part of the id: the same content from another commit is the same kernel.
+        provenance: None,
     };
     let uid = hex::encode(Sha256::digest(format!("{variant}\n{}", metadata.to_json())));
     metadata.id = format!("_{}_{backend}_{}", python_name(&manifest.name), &uid[..8]);
+    metadata.provenance = Some(provenance.clone());
     let path = RepoPath::parse("metadata.json").expect("a plain file name");
     files.insert(path, metadata.to_json().into_bytes());
     files

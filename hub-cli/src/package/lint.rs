@@ -66,7 +66,7 @@ fn imported(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The names in a literal `__all__`.
-fn public_names<'a>(text: &'a str, code: &str) -> Option<Vec<&'a str>> {
+pub(super) fn public_names<'a>(text: &'a str, code: &str) -> Option<Vec<&'a str>> {
     let at = code
         .match_indices("__all__")
         .map(|(at, _)| at)
@@ -83,7 +83,7 @@ fn public_names<'a>(text: &'a str, code: &str) -> Option<Vec<&'a str>> {
 }
 
 /// `text` with the bytes of comments and string contents turned into spaces, so that positions stay.
-fn without_strings(text: &str) -> String {
+pub(super) fn without_strings(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = vec![b' '; bytes.len()];
     let mut at = 0;

@@ -4,10 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
 
-use super::{Digest, check_name, python_name};
+use crate::hub::KernelDependency;
+
+use super::{Digest, GitState, check_name, python_name};
 
 /// The largest metadata.json in bytes; it holds a line for every file.
 const MAX_BYTES: usize = 32 << 20;
+/// The most kernels that one may depend on.
+const MAX_DEPENDS: usize = 64;
 
 /// The metadata of one variant. Fields that this crate does not use are ignored when read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +33,14 @@ pub struct Metadata {
     pub source: Option<String>,
     /// Python packages that loading checks for; `kernels` knows a closed list of them.
     pub python_depends: Vec<String>,
+    /// Kernels that this one loads.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub kernel_depends: Vec<KernelDependency>,
     /// What the variant runs on.
     pub backend: Backend,
+    /// What it was built by, and from which commit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub provenance: Option<Provenance>,
     /// The SHA-256 of every other file of the variant.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub digest: Option<Digest>,
@@ -42,6 +52,32 @@ pub struct Backend {
     /// `tpu`, `cpu`, `cuda`, ...
     #[serde(rename = "type")]
     pub kind: String,
+}
+
+/// Where a build comes from, in the form of kernel-builder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Provenance {
+    /// The program that built it.
+    pub kernel_builder: Builder,
+    /// The source that it was built from, if that is under git.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kernel: Option<GitState>,
+}
+
+/// A program that builds packages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Builder {
+    /// Its name and version.
+    pub version: String,
+}
+
+impl Provenance {
+    /// Built by this program, from `source`.
+    pub(super) fn ours(source: Option<GitState>) -> Self {
+        let version = concat!("kernels-cli ", env!("CARGO_PKG_VERSION")).to_owned();
+        Self { kernel_builder: Builder { version }, kernel: source }
+    }
 }
 
 impl Metadata {
@@ -63,6 +99,9 @@ impl Metadata {
                 python_name(&metadata.name)
             );
             return Err(Error::new(Code::Name, message));
+        }
+        if metadata.kernel_depends.len() > MAX_DEPENDS {
+            return Err(invalid(format!("it depends on more than {MAX_DEPENDS} kernels")));
         }
         if !KNOWN_BACKENDS.contains(&metadata.backend.kind.as_str()) {
             return Err(invalid(format!("there is no backend {:?}", metadata.backend.kind)));

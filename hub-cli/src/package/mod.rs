@@ -1,7 +1,11 @@
 //! Kernel packages: what is in them, how they are made from source, and how they are checked.
 
+pub mod audit;
 pub mod build;
 mod digest;
+mod git;
+mod import;
+mod interface;
 #[cfg(feature = "aot")]
 mod libtpu;
 mod lint;
@@ -14,9 +18,12 @@ mod python;
 mod verify;
 
 pub use digest::Digest;
+pub use git::GitState;
+pub use import::{Imported, Python};
+pub use interface::{Comparison, Interface, PythonApi};
 #[cfg(feature = "aot")]
 pub(crate) use libtpu::Libtpu;
-pub use metadata::{Backend, Metadata};
+pub use metadata::{Backend, Builder, Metadata, Provenance};
 pub use ops::{Candidate, GenerationCheck, OpSource, PackagedOp, Refusal, Verdict};
 pub(crate) use verify::split_variant;
 pub use verify::{LocalPackage, Variant};

@@ -170,11 +170,13 @@ fn variant_names(build: &Path) -> Result<Vec<String>> {
 }
 
 /// Calls `found` for every file below `root`, with its path there, in a fixed order. Python's caches
-/// are skipped.
+/// are skipped; a link to a file below `root` counts as that file.
 ///
 /// # Errors
-/// `H0407` for links, devices and files over 512 MiB; `H0103` for names that no repository can hold.
+/// `H0407` for links that lead out, bytecode beside its source, devices and files over 512 MiB; `H0103` for names
+/// that no repository can hold.
 pub(crate) fn walk(root: &Path, found: &mut dyn FnMut(RepoPath, PathBuf)) -> Result<()> {
+    let inside = fs::canonicalize(root).map_err(|e| Error::io(root, e))?;
     let mut pending = vec![(root.to_path_buf(), String::new())];
     while let Some((folder, prefix)) = pending.pop() {
         let mut entries: Vec<_> =
@@ -187,14 +189,27 @@ pub(crate) fn walk(root: &Path, found: &mut dyn FnMut(RepoPath, PathBuf)) -> Res
                 return refuse("has a name that is not UTF-8");
             };
             let path = RepoPath::parse(&format!("{prefix}{name}"))?;
-            if path.is_bytecode() {
+            if name == "__pycache__" {
                 continue;
             }
-            let meta = fs::symlink_metadata(&file).map_err(|e| Error::io(&file, e))?;
+            if path.is_bytecode() {
+                return refuse("is bytecode, which Python would run in place of a source that can be read");
+            }
+            let mut meta = fs::symlink_metadata(&file).map_err(|e| Error::io(&file, e))?;
+            if meta.is_symlink() {
+                let Ok(target) = fs::canonicalize(&file) else {
+                    return refuse("is a symbolic link to nowhere");
+                };
+                if !target.starts_with(&inside) {
+                    return refuse("is a symbolic link that leads out of the package");
+                }
+                meta = fs::metadata(&target).map_err(|e| Error::io(&target, e))?;
+                if meta.is_dir() {
+                    return refuse("is a symbolic link to a folder");
+                }
+            }
             if meta.is_dir() {
                 pending.push((file, format!("{path}/")));
-            } else if meta.is_symlink() {
-                return refuse("is a symbolic link, which may lead out of the package");
             } else if !meta.is_file() {
                 return refuse("is not an ordinary file");
             } else if meta.len() > MAX_FILE {

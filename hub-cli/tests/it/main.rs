@@ -7,6 +7,7 @@ mod cli;
 mod get;
 mod hostile_client;
 mod hostile_hub;
+mod interface;
 mod publish;
 mod python;
 mod support;

@@ -40,16 +40,23 @@ impl OpSource for Toys {
     }
 }
 
+const MODULE: &[u8] = b"ML\xefR toy module";
+
 /// The toy op: `x[m, k] -> [m, k]`, for bfloat16 with k a multiple of 128.
 fn toy() -> PackagedOp {
-    let body = b"ML\xefR toy module".to_vec();
-    let json = serde_json::json!({
+    packaged(&toy_index(), "toy")
+}
+
+/// The index.json of a package with the toy op alone.
+pub(crate) fn toy_index() -> serde_json::Value {
+    let body = MODULE;
+    serde_json::json!({
         "schema": 1, "mosaic_version": 15, "ops": {"toy": {
             "doc": "Copies.", "dims": ["m", "k"],
             "arguments": [{"name": "x", "dtype": "T", "shape": ["m", "k"]}],
             "results": [{"name": "out", "dtype": "T", "shape": ["m", "k"]}],
             "modules": [{
-                "file": "mosaic/toy-bf16.mlirbc", "sha256": hex::encode(Sha256::digest(&body)), "bytes": body.len(),
+                "file": "mosaic/toy-bf16.mlirbc", "sha256": hex::encode(Sha256::digest(body)), "bytes": body.len(),
                 "kernel": "toy", "dtypes": {"T": "bfloat16"}, "tile": {"bm": 8},
                 "demands": [["==", ["mod", "k", 128], 0]],
                 "operands": [{"expr": ["ceildiv", "m", 8]}, {"argument": "x"}], "results": ["out"],
@@ -57,11 +64,26 @@ fn toy() -> PackagedOp {
                 "custom_call_config": {"serialization_format": 1}, "backend_config": {}, "generations": ["v5e"],
             }],
         }},
-    });
-    let index = Index::parse(json.to_string().as_bytes()).unwrap();
-    PackagedOp {
-        interface: index.op("toy").unwrap().clone(),
-        files: vec![("mosaic/toy-bf16.mlirbc".into(), body)],
+    })
+}
+
+fn packaged(index: &serde_json::Value, op: &str) -> PackagedOp {
+    let index = Index::parse(index.to_string().as_bytes()).unwrap();
+    let interface = index.op(op).unwrap().clone();
+    let files = interface.modules.iter().map(|module| (module.file.clone(), MODULE.to_vec())).collect();
+    PackagedOp { interface, files }
+}
+
+/// An op source with the ops of an index.json, all of whose modules have the toy's bytes.
+pub(crate) struct Ops(pub(crate) serde_json::Value);
+
+impl OpSource for Ops {
+    fn op(&self, name: &str) -> Option<std::result::Result<PackagedOp, Report>> {
+        self.names().contains(&name.to_owned()).then(|| Ok(packaged(&self.0, name)))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0["ops"].as_object().unwrap().keys().cloned().collect()
     }
 }
 

@@ -92,7 +92,8 @@ impl RepoCache {
         let Ok(entries) = fs::read_dir(&incoming) else { return Ok(()) };
         for entry in entries {
             let path = entry.map_err(|e| Error::io(&incoming, e))?.path();
-            let is_part = path.file_name().and_then(|name| name.to_str()).is_some_and(|n| Oid::parse(n).is_ok());
+            let is_part =
+                path.file_name().and_then(|name| name.to_str()).is_some_and(|n| Oid::parse(n).is_ok());
             let cleared = match path.is_dir() && !path.is_symlink() {
                 true => fs::remove_dir_all(&path),
                 false if is_part && !path.is_symlink() => Ok(()),
@@ -166,4 +167,3 @@ fn make_link(relative: &str, blob: &Path, link: &Path) -> Result<()> {
         fs::copy(blob, link).map(drop).map_err(|e| Error::io(link, e))
     }
 }
-
