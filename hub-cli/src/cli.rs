@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 
+mod fetching;
 mod publishing;
 
+pub(crate) use fetching::*;
 pub(crate) use publishing::*;
 
 const STYLES: Styles = Styles::styled()
@@ -66,7 +68,9 @@ pub(crate) enum Command {
     Build(Build),
     Publish(Publish),
     Get(Get),
+    Lock(Lock),
     Versions(Versions),
+    Cache(Cache),
     Serve(Serve),
     Explain(Explain),
     Completions(Completions),
@@ -88,29 +92,6 @@ pub(crate) struct Build {
     /// Do not check the modules with libtpu; they then claim no TPU generation
     #[arg(long)]
     pub(crate) no_tpu_check: bool,
-}
-
-/// Fetch a kernel into the cache and check every byte
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  kernels-cli get tengomucho/ragged-dot-tpu --version 1
-  kernels-cli get tengomucho/ragged-dot-tpu@v1
-  kernels-cli get tengomucho/ragged-dot-tpu --revision 7a1c9f0e5b2d4a6c8e0f1a3b5c7d9e1f2a4b6c8d
-  kernels-cli get tengomucho/ragged-dot-tpu@v1 --variant torch-tpu --json")]
-pub(crate) struct Get {
-    /// The repository, perhaps with @vN, @BRANCH or @COMMIT
-    #[arg(value_name = "OWNER/NAME")]
-    pub(crate) repo: String,
-    /// The version
-    #[arg(long, value_name = "N")]
-    pub(crate) version: Option<u32>,
-    /// A branch, tag or commit
-    #[arg(long, value_name = "REV", conflicts_with = "version")]
-    pub(crate) revision: Option<String>,
-    /// Only this variant, such as torch-tpu; can be repeated [default: all]
-    #[arg(long = "variant", value_name = "NAME")]
-    pub(crate) variants: Vec<String>,
 }
 
 /// List the versions of a kernel

@@ -59,7 +59,8 @@ codes! {
         "Codes are H and four digits for packages and hubs, K and four digits for kernels and their compiler. `kernels-cli explain` without \
          a code lists them all.";
     Arguments "H0108" "the arguments contradict each other"
-        "A version can be given once: as `--version 1`, as `--revision REV`, or in the name as OWNER/NAME@v1.";
+        "A version can be given once: as `--version 1`, as `--revision REV`, or in the name as OWNER/NAME@v1. With --locked it comes from the \
+         lock file.";
     Io "H0109" "a file could not be read or written"
         "The operating system refused it; the message names the file and its reason. Check the path, its permissions and the free space.";
     LockFile "H0110" "the lock file is not valid"

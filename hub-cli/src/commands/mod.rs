@@ -1,9 +1,11 @@
 //! One file a command: it takes plain values, does its work, and reports through [`Output`].
 
 mod build;
+mod cache;
 mod completions;
 mod explain;
 mod get;
+mod lock;
 mod publish;
 mod serve;
 mod versions;
@@ -20,6 +22,8 @@ pub(crate) fn run(cli: Cli, environment: &Environment, output: &Output) -> Resul
         Command::Build(args) => build::run(&args, &environment.own_cache(), output),
         Command::Publish(args) => publish::run(&args, &hub()?, output),
         Command::Get(args) => get::run(&args, &hub()?, output),
+        Command::Lock(args) => lock::run(&args, &hub()?, output),
+        Command::Cache(args) => cache::run(&args, &hub()?, output),
         Command::Versions(args) => versions::run(&args, &hub()?, output),
         Command::Serve(args) => serve::run(args, output),
         Command::Explain(args) => explain::run(&args, output),

@@ -99,6 +99,24 @@ impl Client {
         found.cloned().ok_or_else(|| missing_revision(repo, revision, heads.versions().into_keys()))
     }
 
+    /// Whether the hub calls `owner` a trusted publisher of kernels.
+    ///
+    /// # Errors
+    /// `H02xx`; an owner that the hub does not know is not trusted.
+    pub fn trusts(&self, owner: &str) -> Result<bool> {
+        #[derive(Deserialize)]
+        struct Overview {
+            #[serde(rename = "trustedKernelPublisher", default)]
+            trusted: bool,
+        }
+        let url = self.endpoint().url(["api", "organizations", owner, "overview"]);
+        match self.transport.get_json::<Overview>(url, owner) {
+            Ok((overview, _)) => Ok(overview.trusted),
+            Err(e) if matches!(e.code(), Code::RepoNotFound | Code::NotAllowed) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
     /// The files of `commit`, by path.
     ///
     /// # Errors

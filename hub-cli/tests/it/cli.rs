@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::support::{Bench, run, toy_package};
 
-const COMMANDS: [&str; 7] = ["build", "publish", "get", "versions", "serve", "explain", "completions"];
+const COMMANDS: [&str; 9] =
+    ["build", "publish", "get", "lock", "versions", "cache", "serve", "explain", "completions"];
 
 #[test]
 fn every_command_has_help_with_an_example() {

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 mod build;
+mod cache;
 mod cli;
 mod get;
 mod hostile_client;
 mod hostile_hub;
 mod interface;
+mod lock;
 mod publish;
 mod python;
+mod resume;
 mod support;

@@ -22,8 +22,10 @@ use super::oid::{CommitId, Oid};
 use super::path::RepoPath;
 use super::repo::RepoId;
 
+mod upkeep;
 mod writer;
 
+pub use upkeep::{CacheReport, CachedRepo, Collected, RECENT};
 pub(crate) use writer::RepoCache;
 
 /// The cache folder of this user, as HF_HUB_CACHE names it.

@@ -25,8 +25,20 @@ pub(crate) struct RepoCache {
 impl Cache {
     /// Locks `repo` for writing, waiting for other writers, and clears what they left unfinished.
     pub(crate) fn lock(&self, repo: &RepoId) -> Result<RepoCache> {
-        let name = Self::folder_name(repo);
-        let locks = self.root.join(".locks").join(&name);
+        let lock = self.lock_only(repo)?;
+        self.mark()?;
+
+        let cache = RepoCache { dir: self.root.join(Self::folder_name(repo)), _lock: lock };
+        cache.clear()?;
+        for folder in [cache.dir.join("blobs"), cache.dir.join("snapshots"), cache.incoming()] {
+            atomic::make_folder(&folder)?;
+        }
+        Ok(cache)
+    }
+
+    /// Waits for other writers of `repo`; they wait until the result is dropped.
+    pub(super) fn lock_only(&self, repo: &RepoId) -> Result<File> {
+        let locks = self.root.join(".locks").join(Self::folder_name(repo));
         atomic::make_folder(&locks)?;
         let path = locks.join("kernels-cli.lock");
         let lock = File::options()
@@ -36,14 +48,7 @@ impl Cache {
             .open(&path)
             .map_err(|e| Error::io(&path, e))?;
         lock.lock().map_err(|e| Error::io(&path, e))?;
-        self.mark()?;
-
-        let cache = RepoCache { dir: self.root.join(name), _lock: lock };
-        cache.clear()?;
-        for folder in [cache.dir.join("blobs"), cache.dir.join("snapshots"), cache.incoming()] {
-            atomic::make_folder(&folder)?;
-        }
-        Ok(cache)
+        Ok(lock)
     }
 
     /// Tells backup programs that this folder can be made again.
@@ -136,6 +141,14 @@ impl RepoCache {
         let link = staged.join("link");
         make_link(&format!("{up}blobs/{}", file.oid), &self.blob(&file.oid), &link)?;
         fs::rename(&link, &path).map_err(|e| Error::io(&path, e))
+    }
+
+    /// Records it unless another commit is recorded.
+    pub(crate) fn write_new_ref(&self, name: &str, commit: &CommitId) -> Result<()> {
+        match RepoPath::parse(name)?.under(&self.dir.join("refs")).exists() {
+            true => Ok(()),
+            false => self.write_ref(name, commit),
+        }
     }
 
     /// Records that the branch or tag `name` stands at `commit`.
