@@ -213,8 +213,8 @@ impl Core<'_> {
     }
 }
 
-/// The most elements of all windows, scratch and whole arrays on the chip of one core: more than any TPU has.
-const MOST_ON_CHIP: usize = 1 << 30;
+/// The most elements of all windows, scratch and whole arrays on the chip of one core: more than any TPU has bytes.
+const MOST_ON_CHIP: usize = 1 << 28;
 
 /// Number of elements of a shape, if there is room for them beside what is used.
 fn take_room(used: &mut usize, shape: &[usize], param: &Param) -> Checked<usize> {

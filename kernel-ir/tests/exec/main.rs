@@ -6,6 +6,7 @@ mod bits;
 mod build;
 mod control;
 mod copies;
+mod hostile;
 mod kernels;
 mod mesh;
 mod ops;
