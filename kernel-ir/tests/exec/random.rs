@@ -3,7 +3,8 @@
 
 use kernel_ir::exec::Array;
 use kernel_ir::ir::{
-    Binary, Compare, DType, DotDims, MemorySpace, Offset, OpKind, Precision, Reduction, Role, Type, Value,
+    ArgReduction, Binary, Compare, DType, DotDims, MemorySpace, Offset, OpKind, Precision, Reduction, Role,
+    Type, Value,
 };
 use proptest::prelude::*;
 
@@ -11,6 +12,9 @@ use crate::build::{Build, numbers, run_serial};
 
 /// The two shapes of the programs: each op stays in one or goes to the other.
 const SHAPES: [[usize; 2]; 2] = [[4, 6], [6, 4]];
+
+/// Kinds of steps.
+const OPS: u8 = 21;
 
 /// A tile value with what it must hold.
 #[derive(Clone)]
@@ -62,7 +66,7 @@ impl Program {
         let y = self.pick_like(x.shape, c);
         let at = move |i: usize, j: usize| v[i * n + j];
         let then = |r: usize, q: usize| y.data[r * n + q];
-        match op % 16 {
+        match op % OPS {
             0..=3 => {
                 type F = fn(i32, i32) -> i32;
                 let table: [(Binary, F); 7] = [
@@ -156,7 +160,52 @@ impl Program {
                 self.b.effect(OpKind::Store { base: *base, offsets, value: row });
                 data.copy_within(from * n..(from + 1) * n, to * n);
             }
-            _ => self.loop_over_memory(&x, &y),
+            15 => self.loop_over_memory(&x, &y),
+            other => self.newer_step(other, &x, &y),
+        }
+    }
+
+    /// Ops that pick, pack, and see memory otherwise.
+    fn newer_step(&mut self, op: u8, x: &Known, y: &Known) {
+        let ([m, n], v) = (x.shape, x.data.clone());
+        let (zero, other_shape) = (vec![Offset::Const(0); 2], other(x.shape));
+        match op {
+            16 => {
+                let kind = OpKind::Gather { x: x.value, index: y.value, axis: 1 };
+                self.push(x.shape, kind, |i, j| v[i * n + y.data[i * n + j].rem_euclid(n as i32) as usize]);
+            }
+            17 => {
+                // Every other row, twice.
+                let (base, data) = self.memory[which(x.shape)].clone();
+                let load = OpKind::LoadStrided { base, offsets: zero, strides: vec![2, 1] };
+                let half = self.b.op(ty([m / 2, n]), load);
+                let both = OpKind::Concatenate { xs: vec![half, half], axis: 0 };
+                self.push(x.shape, both, |i, j| data[i % (m / 2) * 2 * n + j]);
+            }
+            18 => {
+                let less = OpKind::Compare { op: Compare::LtUnsigned, x: x.value, y: y.value };
+                let mask = self.b.op(Type::tile(DType::Bool, x.shape), less);
+                let (base, data) = &mut self.memory[which(x.shape)];
+                self.b.effect(OpKind::StoreMasked { base: *base, offsets: zero, value: x.value, mask });
+                for ((d, x), y) in data.iter_mut().zip(&x.data).zip(&y.data) {
+                    *d = if (*x as u32) < *y as u32 { *x } else { *d };
+                }
+            }
+            19 => {
+                // The memory of this shape as one of the other, as floats.
+                let (base, data) = self.memory[which(x.shape)].clone();
+                let r = self.b.reshaped(base, &other_shape);
+                let r = self.b.bitcast_ref(r, DType::F32, &other_shape);
+                let floats = OpKind::Load { base: r, offsets: zero };
+                let floats = self.b.op(Type::tile(DType::F32, other_shape), floats);
+                self.push(other_shape, OpKind::Bitcast { x: floats }, |i, j| data[i * m + j]);
+            }
+            _ => {
+                let arg = OpKind::ArgReduce { op: ArgReduction::Min, x: x.value, axis: 0 };
+                let arg = self.b.op(ty([1, n]), arg);
+                let least = |j: usize| (0..m).min_by_key(|i| v[i * n + j]).unwrap_or(0);
+                self.push(x.shape, OpKind::Broadcast { x: arg }, |_, j| least(j) as i32);
+            }
         }
     }
 
@@ -213,7 +262,7 @@ fn check(steps: &[[u8; 4]], all: bool) {
             let s = p.pick(step[1]).shape;
             s[0] == s[1]
         };
-        if !(square && step[0] % 16 >= 11) {
+        if !(square && matches!(step[0] % OPS, 11..=15 | 17..=19)) {
             p.step(*step);
         }
     }
