@@ -115,16 +115,16 @@ def buffer_value(value):
     return value.astype(np.int32) if value.dtype == np.bool_ else value
 
 
-def lower(ctx, build, effects=()):
-    """Runs `build(jax_mesh)` to a Mosaic module in the context of a lowering; its bytecode and text."""
+def lower(ctx, build):
+    """Of the Mosaic module that `build(jax_mesh)` makes: bytecode, whether it talks to devices and has a barrier, text."""
     mesh = getattr(ctx.module_context.axis_context, "mesh", None)
     context = ctx.module_context.context
     tpu.register_dialect(context)
     with context, ir.Location.unknown(context):
         module = build(mesh)
         module.operation.verify()
-        bytecode = tpu_custom_call._lower_mosaic_module_to_asm(module, ir_version=None, unzip_debug_locations=False)[0]
-        return bytecode, module.operation.get_asm(use_name_loc_as_prefix=False)
+        bytecode, talks, _ = tpu_custom_call._lower_mosaic_module_to_asm(module, ir_version=None, unzip_debug_locations=False)
+        return bytecode, talks, module.operation.get_asm(use_name_loc_as_prefix=False)
 
 
 def at_version(bytecode, version):
@@ -141,10 +141,13 @@ def at_version(bytecode, version):
         return buffer.getvalue()
 
 
-def describe(ctx, name, bytecode, text, shift, aliases, devices, compiler_params):
+def describe(ctx, name, lowered, shift, aliases, devices, compiler_params):
     """The `Module` of one call."""
+    bytecode, talks, text = lowered
     params = compiler_params if isinstance(compiler_params, tpu_core.CompilerParams) else tpu_core.CompilerParams()
-    config = {"vmem_limit_bytes": params.vmem_limit_bytes, "collective_id": params.collective_id}
+    config = {"vmem_limit_bytes": params.vmem_limit_bytes, "has_communication": talks[0] or None}
+    if talks[1]:
+        config["collective_id"] = params.collective_id or 0
     return Module(
         name=mlir.sanitize_name(name),
         bytecode=bytecode,
@@ -172,9 +175,8 @@ def pallas_module(ctx, devices, *, jaxpr, grid_mapping, compiler_params, input_o
             fuse_transposed_lhs_in_matmul=params.fuse_transposed_lhs_in_matmul,
         )
 
-    bytecode, text = lower(ctx, build)
     bounds = grid_mapping.num_dynamic_grid_bounds
-    return describe(ctx, name or jaxpr.debug_info.func_name, bytecode, text, bounds, input_output_aliases, devices, params)
+    return describe(ctx, name or jaxpr.debug_info.func_name, lower(ctx, build), bounds, input_output_aliases, devices, params)
 
 
 def mpmd_module(ctx, devices, *, jaxprs, meshes, compiler_params, input_output_aliases, name, **_):
@@ -198,10 +200,8 @@ def mpmd_module(ctx, devices, *, jaxprs, meshes, compiler_params, input_output_a
         )
         return module
 
-    bytecode, text = lower(ctx, build)
-    return describe(
-        ctx, name or jaxpr.debug_info.func_name, bytecode, text, 0, input_output_aliases.items(), devices, compiler_params
-    )
+    name = name or jaxpr.debug_info.func_name
+    return describe(ctx, name, lower(ctx, build), 0, input_output_aliases.items(), devices, compiler_params)
 
 
 class Recorder:
@@ -211,6 +211,8 @@ class Recorder:
         self.sink = sink
         self.on_refused = on_refused
         self.reference = reference
+        # Hears of modules that none of JAX's interpreters runs.
+        self.on_uninterpreted = lambda module, error: None
         self._waiting = collections.defaultdict(dict)
 
     def record(self, module, oracle, count, device, *values):
@@ -225,6 +227,16 @@ class Recorder:
             parts = [runs[d].pop(0) for d in range(module.devices)]
             ins, outs = ([np.stack(arrays) for arrays in zip(*column)] for column in zip(*parts))
             self.sink(Call(module, ins, outs, oracle))
+
+
+def interpret(original, oracle, ctx, in_nodes, params):
+    """The results by the interpreter that was asked for, or by the plainer one where the other knows less; and which it was."""
+    try:
+        return original(ctx, *in_nodes, **params), oracle
+    except NotImplementedError:
+        if oracle != "InterpretParams":
+            raise
+        return original(ctx, *in_nodes, **params | {"interpret": True}), "interpret=True"
 
 
 def hooked(original, make_module, recorder):
@@ -247,7 +259,11 @@ def hooked(original, make_module, recorder):
             outs = mlir.lower_fun(stand_in, multiple_results=True)(ctx, *in_nodes)
         else:
             oracle = "InterpretParams" if isinstance(params["interpret"], pltpu.InterpretParams) else "interpret=True"
-            outs = original(ctx, *in_nodes, **params)
+            try:
+                outs, oracle = interpret(original, oracle, ctx, in_nodes, params)
+            except Exception as error:
+                recorder.on_uninterpreted(module, error)
+                raise
         record = functools.partial(recorder.record, module, oracle, len(in_nodes))
 
         def tap(*values):

@@ -53,10 +53,11 @@ def run(args, kind, cap=None, segment_ids=None, backward=None):
     wide = [x.astype(F32) for x in args]
     run_plain = partial(plain, segment_ids=segment_ids, attn_logits_soft_cap=cap)
     run_kernel = partial(kernel, segment_ids=segment_ids)
+    if backward:
+        run_kernel, run_plain = gradients(run_kernel), gradients(run_plain)
+    got = run_kernel(*args)
     with jax.default_matmul_precision("highest"):
-        if backward is None:
-            return run_kernel(*args), run_plain(*wide)
-        return gradients(run_kernel)(*args), gradients(run_plain)(*wide)
+        return got, run_plain(*wide)
 
 
 def gradients(f):
