@@ -51,6 +51,17 @@ impl Lower<'_> {
         if a == b { Ok(()) } else { Err(self.malformed(format!("takes a {a} and a {b}"))) }
     }
 
+    /// The `x` of which `y` was made as `x op n`, if that was a moment ago.
+    pub(super) fn before(&self, y: Value, op: Binary, n: i64) -> Option<Value> {
+        match self.made_by(y)? {
+            OpKind::Binary { op: made, x, y } if *made == op => {
+                let by_n = matches!(self.made_by(*y), Some(OpKind::Constant(Literal::Int(m))) if *m == n);
+                by_n.then_some(*x)
+            }
+            _ => None,
+        }
+    }
+
     // --- numbers ---
 
     /// An `i32`.

@@ -71,6 +71,13 @@ impl Lower<'_> {
                 let y = self.compare(Compare::Ne, bit, zero)?;
                 return self.done(op, y);
             }
+            // The scalar unit's numbers are wide: ours have been given a narrow one's value before they are cut.
+            Conversion::NarrowInt if matches!(self.ty(x), Type::Scalar(_)) => {
+                let unused = (elements.bits() - dtype.bits()) as i64;
+                let up = self.before(x, Binary::Shr, unused);
+                x = up.and_then(|up| self.before(up, Binary::Shl, unused)).unwrap_or(x);
+                How::Cast
+            }
             Conversion::Bits => {
                 let y = self.bits_as(x, dtype)?;
                 return self.done(op, y);
@@ -108,12 +115,15 @@ impl Lower<'_> {
 
     /// The truth values that a value is, if it is their conversion to numbers.
     pub(super) fn truth(&self, v: ValueId) -> Option<Value> {
-        match self.known(v) {
-            Ok(Known::Later(Later { how: How::Cast, x, .. })) => {
-                Some(*x).filter(|x| self.ty(*x).dtype() == Some(DType::Bool))
-            }
-            _ => None,
-        }
+        let x = match self.known(v) {
+            Ok(Known::Later(Later { how: How::Cast, x, .. })) => *x,
+            Ok(Known::Value(y)) => match self.made_by(*y)? {
+                OpKind::Cast { x } => *x,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        (self.ty(x).dtype() == Some(DType::Bool)).then_some(x)
     }
 
     /// `tpu.bitcast`: the same bits, in rows of another number if the width differs.

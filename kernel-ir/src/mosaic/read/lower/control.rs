@@ -212,8 +212,10 @@ impl<'m> Lower<'m> {
         before: &'m Source,
         after: &'m Source,
     ) -> Fallible<()> {
+        let at = (self.name, self.span);
         self.bind_all(&before.arguments, init)?;
         let (answer, handed) = self.condition(before)?;
+        (self.name, self.span) = at;
         let carried = [&[answer], handed.as_slice()].concat();
         let args = self.copies_of(&carried)?;
         let cond = Block { results: vec![args[0]], args, ops: vec![] };

@@ -5,7 +5,7 @@
 //! after the other, packing becomes shifts. Forms that older versions of Mosaic's stable dialect had are understood
 //! where they differ: [`attributes`] takes either spelling of a list, [`copies`] either order of operands.
 //!
-//! What has no effect and is not used is left out ([`live`]); constants, reshapes and conversions are made where they
+//! What has no effect and is not used is left out ([`live`], [`sweep`]); constants, reshapes and conversions are made where they
 //! are first used, if at all ([`scope`]), so that a chain of them costs one operation.
 //!
 //! A module is hostile: nesting, the rank and size of values, and the number of operations made are bounded.
@@ -31,6 +31,7 @@ mod reduce;
 mod rotate;
 mod scope;
 mod signature;
+mod sweep;
 mod types;
 mod views;
 mod window;
@@ -63,9 +64,11 @@ fn kernel(module: &Module, call: Option<&CallTypes>) -> Fallible<Kernel> {
     let mut lower = scope::Lower::new(module, live);
     let signature = lower.signature()?;
     let params = lower.declare(&signature)?;
-    let windows = lower.windows(&signature, &params)?;
-    let body = lower.body(&signature, &params)?;
-    let body = Block { args: vec![], ops: body, results: vec![] };
+    let mut windows = lower.windows(&signature, &params)?;
+    windows.iter_mut().flatten().for_each(|w| sweep::sweep(&mut w.index));
+    let ops = lower.body(&signature, &params)?;
+    let mut body = Block { args: vec![], ops, results: vec![] };
+    sweep::sweep(&mut body);
     let params = lower.params(&signature, params, windows, &body, call)?;
     let (launch, name) = signature.launch(&mut lower);
     Ok(lower.kernel(launch, name, params, body))

@@ -26,6 +26,8 @@ impl Lower<'_> {
     fn rotate(&mut self, op: &Operation, x: Value, amount: Value) -> Fallible<()> {
         let axis = self.axis(op, "dimension")?;
         let stride = self.int(op, "stride")?;
+        let n = i64::try_from(self.length(x, axis)?).unwrap_or(i64::MAX);
+        let amount = self.any_amount(amount, n);
         let y = match stride {
             None | Some(0) => self.roll(x, amount, axis)?,
             Some(stride) => {
@@ -34,6 +36,16 @@ impl Lower<'_> {
             }
         };
         self.done(op, y)
+    }
+
+    /// What an amount was before it was made one from 0 to below `n`, which only Mosaic needs: `((a rem n) + n) rem n`.
+    fn any_amount(&self, amount: Value, n: i64) -> Value {
+        let before = || {
+            let up = self.before(amount, Binary::Rem, n)?;
+            let rest = self.before(up, Binary::Add, n)?;
+            self.before(rest, Binary::Rem, n)
+        };
+        before().unwrap_or(amount)
     }
 
     /// Row `j` of axis `along` moves by `amount + j * stride`: each element is taken from where it comes from.

@@ -214,6 +214,14 @@ impl<'m> Lower<'m> {
         }
     }
 
+    /// What made a value, if that was a moment ago.
+    pub(super) fn made_by(&self, v: Value) -> Option<&OpKind> {
+        const MOMENT: usize = 16;
+        let scopes = self.scopes.iter().rev().take(MOMENT);
+        let mut recent = scopes.flat_map(|s| s.ops.iter().rev().take(MOMENT));
+        recent.find(|op| op.results.contains(&v)).map(|op| &op.kind)
+    }
+
     // --- operations of the module ---
 
     /// The operands of an operation that takes a fixed number of them.

@@ -5,7 +5,7 @@ use super::attributes::{between, bracketed};
 use super::params::Declared;
 use super::scope::{Known, Lower};
 use super::signature::Signature;
-use crate::ir::{Block, DType, Extent, MemorySpace, Type, Value, Window, WindowUnit};
+use crate::ir::{Block, DType, Extent, MemorySpace, Span, Type, Value, Window, WindowUnit};
 use crate::mosaic::read::module::{AttrId, Attribute, Operation, ValueId};
 
 impl<'m> Lower<'m> {
@@ -59,11 +59,11 @@ impl<'m> Lower<'m> {
             return Err(self.malformed(format!("has `window_bounds` that are not those of a {r}")));
         }
         let unit = self.unit(entry("window_kind"), block.len())?;
-        let span = self.span;
-        let index = match transform {
+        let launch = self.span;
+        let (index, span) = match transform {
             Attribute::Symbol(name) | Attribute::String(name) => self.index_function(s, d, name)?,
             Attribute::AffineMap { dims, symbols, results } => {
-                self.index_map(s.bounds.len(), (*dims, *symbols), results)?
+                (self.index_map(s.bounds.len(), (*dims, *symbols), results)?, launch)
             }
             _ => return Err(self.malformed("has `transform_indices` that are no function")),
         };
@@ -93,8 +93,8 @@ impl<'m> Lower<'m> {
         Ok(WindowUnit::Elements(low.iter().copied().zip(high.iter().copied()).collect()))
     }
 
-    /// An index function of the module: grid indices and prefetched arrays to indices.
-    fn index_function(&mut self, s: &Signature<'m>, d: &Declared, name: &str) -> Fallible<Block> {
+    /// An index function of the module: grid indices and prefetched arrays to indices. And where it yields them.
+    fn index_function(&mut self, s: &Signature<'m>, d: &Declared, name: &str) -> Fallible<(Block, Span)> {
         let module = self.module;
         let is_it = |f: &&Operation| &*f.name == "func.func" && self.text(f, "sym_name") == Some(name);
         let function = module.body.iter().find(is_it);
@@ -108,7 +108,7 @@ impl<'m> Lower<'m> {
         }
         let (indices, arrays) = block.arguments.split_at(axes);
         let args = self.grid_indices(axes)?;
-        let (ops, results) = self.inside(|l| {
+        let (ops, (results, span)) = self.inside(|l| {
             l.bind_indices(indices, &args)?;
             for (v, x) in arrays.iter().zip(&d.prefetch) {
                 l.set(*v, Known::Value(*x));
@@ -119,9 +119,9 @@ impl<'m> Lower<'m> {
             if results.iter().any(|x| *l.ty(*x) != Type::Scalar(DType::I32)) {
                 return Err(l.malformed("returns indices that are no i32"));
             }
-            Ok(results)
+            Ok((results, l.span))
         })?;
-        Ok(Block { args, ops, results })
+        Ok((Block { args, ops, results }, span))
     }
 
     /// New values for a step's indices.
