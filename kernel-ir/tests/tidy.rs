@@ -36,7 +36,7 @@ fn files(dir: &Path, ends: &[&str]) -> Vec<PathBuf> {
 
 /// Rust files of the workspace. The mistakes in `tests/ui` are what an author would write, without a preface.
 fn rust_files() -> Vec<PathBuf> {
-    let members = ["kernel-macros", "kernel-ir", "kernels", "hub-cli", "examples"];
+    let members = ["kernel-macros", "kernel-ir", "kernels", "hub-cli", "examples", "fuzz"];
     let all = members.iter().flat_map(|m| files(&root().join(m), &[".rs"]));
     all.filter(|p| !p.components().any(|c| c.as_os_str() == "ui")).collect()
 }

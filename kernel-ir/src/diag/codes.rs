@@ -100,6 +100,7 @@ table! {
     "K0802" "a module is written in a form that is not known"
     "K0803" "a module is of an unknown version of Mosaic"
     "K0804" "a module is too deep or too large to read"
+    "K0805" "a call in a StableHLO text is not understood"
     "K0810" "an operation of a module is not known"
     "K0811" "a form of an operation is not supported"
     "K0812" "a module breaks the rules of its operations"

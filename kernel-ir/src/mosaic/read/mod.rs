@@ -9,6 +9,7 @@ mod floats;
 mod lower;
 mod module;
 mod print;
+pub mod stablehlo;
 
 pub use bytecode::is_bytecode;
 pub use call::CallTypes;

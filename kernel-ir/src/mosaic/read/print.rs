@@ -10,7 +10,7 @@ use super::module::{
 };
 
 /// The most bytes of text; a module may repeat a long attribute often.
-const LONGEST: usize = 32 << 20;
+const LONGEST: usize = 8 << 20;
 
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -228,7 +228,11 @@ impl Printer<'_, '_> {
                 self.shape(shape.iter().copied(), *element)?;
                 for id in [layout, space].into_iter().flatten() {
                     self.out.write_str(", ")?;
-                    self.attribute(*id)?;
+                    match self.module.attr(*id) {
+                        // A memory space that is a number has no type here.
+                        Attribute::Integer { value, .. } => write!(self.out, "{value}")?,
+                        _ => self.attribute(*id)?,
+                    }
                 }
                 self.out.write_str(">")
             }
@@ -261,7 +265,16 @@ impl Printer<'_, '_> {
                 if matches!(self.module.ty(*ty), Type::Integer { bits: 1, .. }) {
                     return write!(self.out, "{}", *value != 0);
                 }
-                write!(self.out, "{value} : ")?;
+                match self.module.ty(*ty) {
+                    // Kept with its highest bit as the sign.
+                    Type::Integer { bits: bits @ 1..64, signedness: Signedness::Unsigned } => {
+                        write!(self.out, "{} : ", value & ((1 << bits) - 1))?;
+                    }
+                    Type::Integer { signedness: Signedness::Unsigned, .. } => {
+                        write!(self.out, "{} : ", *value as u64)?
+                    }
+                    _ => write!(self.out, "{value} : ")?,
+                }
                 self.ty(*ty)
             }
             Attribute::Float { ty, value } => {
@@ -425,8 +438,8 @@ fn quote(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_str("\"")?;
     for c in text.chars() {
         match c {
-            '"' | '\\' => write!(out, "\\{c}")?,
-            ' '..='~' => out.write_char(c)?,
+            '\\' => out.write_str("\\\\")?,
+            ' '..='~' if c != '"' => out.write_char(c)?,
             c => c.encode_utf8(&mut [0; 4]).bytes().try_for_each(|byte| write!(out, "\\{byte:02X}"))?,
         }
     }

@@ -52,7 +52,7 @@ const OVERHEAD: usize = 32;
 
 impl Budget {
     /// Bytes of memory for each byte of the file. A module as compilers write it takes about a tenth of that.
-    const EACH: usize = 48;
+    const EACH: usize = 40;
     /// Bytes that any file may take.
     const FLOOR: usize = 1 << 16;
 

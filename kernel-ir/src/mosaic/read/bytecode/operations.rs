@@ -26,6 +26,9 @@ mod mask {
 /// The type of a value that was announced and is not yet made.
 const UNMADE: TypeId = TypeId(u32::MAX);
 
+/// What a value takes here and in what is made of the module later.
+type PerValue = [u64; 8];
+
 /// Reads operations, when attributes and types are known.
 pub(super) struct Operations<'a, 'b> {
     pub(super) version: u64,
@@ -60,7 +63,7 @@ impl<'a> Operations<'a, '_> {
         }
         // A value takes the byte of its type at least.
         let values = at.count()?;
-        self.budget.take::<[u32; 4]>(at.at(), values)?;
+        self.budget.take::<PerValue>(at.at(), values)?;
         let first = self.values.len() as u32;
         self.values.resize(self.values.len() + values, UNMADE);
         let unmade = first..self.values.len() as u32;
@@ -198,7 +201,7 @@ impl<'a> Operations<'a, '_> {
         let id = match self.unmade.next() {
             Some(id) => id,
             None if outermost => {
-                self.budget.take::<[u32; 4]>(at.at(), 1)?;
+                self.budget.take::<PerValue>(at.at(), 1)?;
                 self.values.push(UNMADE);
                 self.values.len() as u32 - 1
             }
@@ -302,6 +305,8 @@ impl<'a> Operations<'a, '_> {
                 }
                 Property::Segments(_) => (SEGMENTS, self.attribute(data)?),
                 Property::Attribute(name) => (name, self.attribute(data)?),
+                // An older MLIR has fewer of them.
+                Property::Optional(_) if data.is_empty() => continue,
                 Property::Optional(name) => match data.flagged()? {
                     (_, false) => continue,
                     (id, true) => (name, AttrId(data.checked_index(id, self.attributes.len(), "attribute")?)),

@@ -17,7 +17,7 @@ pub(super) const SEGMENTS: &str = "operandSegmentSizes";
 
 use Property::{Attribute as A, Optional as O, Segments};
 
-/// The properties of an operation in the order in which MLIR 22 writes them; `None` for an operation that is not known
+/// The properties of an operation in the order in which MLIR 22 and 24 write them; `None` for an operation that is not known
 /// or has none.
 pub(super) fn of(operation: &str) -> Option<&'static [Property]> {
     Some(match operation {
@@ -34,17 +34,26 @@ pub(super) fn of(operation: &str) -> Option<&'static [Property]> {
         "arith.constant" => &[A("value")],
         "arith.cmpi" => &[A("predicate")],
         "arith.cmpf" => &[O("fastmath"), A("predicate")],
-        "arith.truncf" | "arith.scaling_truncf" => &[O("fastmath"), O("roundingmode")],
-        "arith.addf" | "arith.divf" | "arith.extf" | "arith.maxnumf" | "arith.maximumf" | "arith.minnumf"
-        | "arith.minimumf" | "arith.mulf" | "arith.negf" | "arith.remf" | "arith.scaling_extf"
-        | "arith.subf" => &[O("fastmath")],
+        "arith.addf"
+        | "arith.divf"
+        | "arith.extf"
+        | "arith.maxnumf"
+        | "arith.maximumf"
+        | "arith.minnumf"
+        | "arith.minimumf"
+        | "arith.mulf"
+        | "arith.negf"
+        | "arith.remf"
+        | "arith.scaling_extf"
+        | "arith.subf"
+        | "arith.truncf"
+        | "arith.scaling_truncf" => &[O("fastmath"), O("roundingmode")],
         "arith.addi" | "arith.muli" | "arith.shli" | "arith.subi" | "arith.trunci" => &[O("overflowFlags")],
         "arith.divsi" | "arith.divui" | "arith.shrsi" | "arith.shrui" => &[O("isExact")],
-        "vector.load" | "vector.store" | "memref.load" | "memref.store" => {
-            &[O("alignment"), O("nontemporal")]
-        }
+        "vector.load" | "vector.store" | "memref.store" => &[O("alignment"), O("nontemporal")],
+        // Hints, all three; MLIR 22 has no second one, and its last is taken for that.
+        "memref.load" => &[O("alignment"), O("invariant"), O("nontemporal")],
         "vector.constant_mask" => &[A("mask_dim_sizes")],
-        "vector.contract" => &[A("indexing_maps"), A("iterator_types"), O("kind")],
         "vector.extract" | "vector.insert" => &[A("static_position")],
         "vector.extract_strided_slice" => &[A("offsets"), A("sizes"), A("strides")],
         "vector.insert_strided_slice" => &[A("offsets"), A("strides")],
@@ -59,7 +68,7 @@ pub(super) fn of(operation: &str) -> Option<&'static [Property]> {
         "scf.for" => &[O("unsignedCmp")],
         "scf.index_switch" => &[A("cases")],
         "cf.assert" => &[A("msg")],
-        _ if operation.starts_with("math.") => &[O("fastmath")],
+        _ if operation.starts_with("math.") => &[O("fastmath"), O("roundingmode")],
         _ => return None,
     })
 }
