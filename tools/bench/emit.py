@@ -28,9 +28,7 @@ def trace_and_lower(f, args):
     kind = jax.sharding.AbstractDevice(device.device_kind, 1, "tpu")
     mesh = jax.sharding.AbstractMesh((1,), ("x",), abstract_device=kind)
     with jax.sharding.use_abstract_mesh(mesh):
-        return common.milliseconds(
-            lambda: jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)), before=jax.clear_caches
-        )
+        return common.milliseconds(lambda: jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)), before=jax.clear_caches)
 
 
 def peer_kernels():
@@ -86,6 +84,11 @@ def peer_kernels():
     head = array((1, 32, 4096, 128))
     return [
         ("matmul", "Pallas matmul, 512^3 tiles", matmul, [array((4096, 4096))] * 2),
-        ("ragged_dot", "Tokamax ragged_dot v2", ragged, [array((512, 2048)), array((128, 2048, 768)), array((128,), jnp.int32)]),
+        (
+            "ragged_dot",
+            "Tokamax ragged_dot v2",
+            ragged,
+            [array((512, 2048)), array((128, 2048, 768)), array((128,), jnp.int32)],
+        ),
         ("flash_attention", "JAX flash_attention", flash, [head] * 3),
     ]

@@ -45,6 +45,8 @@ def judge(cases, work):
 
 def run(cases, cli, work, batch=100, limit=300):
     """What `kernels-cli run --cases` says of each case, by name, with `problem` if a result is not JAX's."""
+    for case in cases:
+        case["rtol"], case["atol"] = corpus.tolerance(case["operands"] + case["results"])
     said = {}
     for start in range(0, len(cases), batch):
         said |= run_batch(cases[start : start + batch], cli, work, limit)
@@ -91,8 +93,12 @@ def main():
     cases, others = captured(work)
     verdicts = judge([] if args.only_run else cases, work)
     said = run(cases, args.cli.resolve(), work)
-    rows = [case | {"verdict": verdicts.get(case["digest"]), "said": said[case["name"]]} for case in cases]
     tests = tests_capture.read(work, "tests")
+    outcomes = {test["test"]: test["status"] for test in tests}
+    rows = [
+        case | {"verdict": verdicts.get(case["digest"]), "said": said[case["name"]], "outcome": outcomes.get(case["test"])}
+        for case in cases
+    ]
     args.report.write_text(report.page(rows, others, tests, args.jax_tests, args.variants))
     (work / "results.json").write_text(json.dumps(rows, indent=1) + "\n")
     print(report.summary(rows))

@@ -84,6 +84,13 @@ class Corpus:
         return path
 
 
+def tolerance(types):
+    """(relative, absolute) for the narrowest float of a call: what JAX's tests allow on a TPU when they name no other."""
+    kinds = {kind.split("[")[0] for kind in types}
+    allowed = max(1e-1 if kind.startswith("f8") else {"bf16": 1e-2, "f16": 1e-3, "f32": 1e-3}.get(kind, 0) for kind in kinds)
+    return allowed, allowed
+
+
 def load(path, type_text):
     """An array of a case as float64 or integers, whatever way its type is saved."""
     value = np.load(path)

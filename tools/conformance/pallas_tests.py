@@ -18,9 +18,10 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 import capture
 import corpus
 import jax
-import numpy as np
 from jax._src import test_util as jtu
 
+# Test files that ask for a certain TPU.
+KINDS = {"tpu_all_gather_test": "TPU v5 lite"}
 # What the operands and results of a case may take, in bytes.
 LARGEST = 48 << 20
 
@@ -66,18 +67,6 @@ class Log:
         self.file.flush()
 
 
-def tolerance(results):
-    """(relative, absolute) of the widest result: what JAX's tests allow on a TPU when they name no other."""
-    kinds = [jtu.tolerance(np.dtype(corpus.EXTENDED.get(name, name))) for name in map(numpy_name, results)]
-    return [max(kinds)] * 2
-
-
-def numpy_name(kind):
-    """`f32[8]` as NumPy says it; the extended types keep their names."""
-    name = kind.split("[")[0]
-    return name if name in corpus.EXTENDED else re.sub(r"^f", "float", re.sub(r"^i", "int", name))
-
-
 class Sink:
     """Keeps the first run of each module."""
 
@@ -97,7 +86,7 @@ class Sink:
         line = {"test": self.test, "file": self.stem, "digest": digest, "bytes": size}
         if size > LARGEST:
             return self.log.write(**line, name=call.module.name, skipped=f"{size >> 20} MiB of operands and results")
-        rtol, atol = tolerance(call.module.results)
+        rtol, atol = corpus.tolerance(call.module.operands + call.module.results)
         self.log.write(**self.corpus.add(f"{self.stem}.{digest}", call, rtol, atol, **line))
 
     def refused(self, name, error):
@@ -140,11 +129,12 @@ def main(checkout, file, out, limit):
     sys.meta_path.append(FromCheckout(checkout))
     sys.path[:0] = [str(checkout / "tests"), str(checkout / "tests/pallas")]
     sys.argv = [file]
-    jtu.device_under_test = lambda: "tpu"
+    if "interpret" not in stem:
+        jtu.device_under_test = lambda: "tpu"
     finished = out / f"{stem}.tests.jsonl"
     done = {json.loads(line)["test"] for line in finished.read_text().splitlines()} if finished.exists() else set()
     log, sink = Log(finished), Sink(out, stem)
-    with capture.capturing(sink, sink.refused) as recorder:
+    with capture.capturing(sink, sink.refused, kind=KINDS.get(stem, "TPU v6 lite")) as recorder:
         recorder.on_uninterpreted = sink.uninterpreted
         spec = importlib.util.spec_from_file_location(stem, checkout / "tests/pallas" / file)
         module = importlib.util.module_from_spec(spec)

@@ -10,7 +10,7 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 # Seconds that one test may take, and one file.
-TEST_LIMIT, FILE_LIMIT = 75, 1500
+TEST_LIMIT, FILE_LIMIT = 150, 3000
 
 
 def last_line(path):

@@ -1,0 +1,21 @@
+"""Compares the results that a run of cases wrote with JAX's: `compare.py CASES.json` fails if anything differs, and says what."""
+
+import json
+import pathlib
+import sys
+
+import corpus
+
+
+def main(path):
+    cases = json.loads(pathlib.Path(path).read_text())
+    problems = [(case["name"], corpus.compare(case)) for case in cases]
+    wrong = [(name, problem) for name, problem in problems if problem]
+    for name, problem in wrong:
+        print(f"{name}: {problem}")
+    print(f"{len(cases)} cases, {len(wrong)} differ")
+    return bool(wrong) or not cases
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
