@@ -6,11 +6,41 @@ use std::path::Path;
 use fs_err as fs;
 use tempfile::NamedTempFile;
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 
 /// Writes `bytes` to `path`, replacing what is there. `path`'s folder must exist.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_through(path.parent().unwrap_or(Path::new(".")), path, bytes)
+}
+
+/// The same for a secret: only this user may read and write the file.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    // A temporary file is private from the start.
+    let mut file = NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(|e| Error::io(path, e))?;
+    file.persist(path).map_err(|e| Error::io(path, e.error))?;
+    sync_folder(folder)
+}
+
+/// Refuses a file of keys that other users may read or write.
+///
+/// # Errors
+/// `H0114`, with the command that mends it.
+pub(crate) fn require_private(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(path).map_err(|e| Error::io(path, e))?.permissions().mode();
+        if mode & 0o077 != 0 {
+            let message = format!("{} is open to other users (mode {:o})", path.display(), mode & 0o777);
+            return Err(Error::new(Code::Exposed, message).help(format!("chmod 600 {}", path.display())));
+        }
+    }
+    Ok(())
 }
 
 /// The same with the temporary file in `incoming`, a folder of the same file system.

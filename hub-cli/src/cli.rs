@@ -7,10 +7,14 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 
 mod fetching;
+mod looking;
 mod publishing;
+mod signing;
 
 pub(crate) use fetching::*;
+pub(crate) use looking::*;
 pub(crate) use publishing::*;
+pub(crate) use signing::*;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -69,8 +73,18 @@ pub(crate) enum Command {
     Publish(Publish),
     Get(Get),
     Lock(Lock),
+    Verify(Verify),
     Versions(Versions),
+    Info(Info),
+    Search(Search),
+    Diff(Diff),
+    Bundle(Bundle),
+    Unbundle(Unbundle),
+    Mirror(Mirror),
     Cache(Cache),
+    Keygen(Keygen),
+    Sign(Sign),
+    Trust(Trust),
     Serve(Serve),
     Explain(Explain),
     Completions(Completions),
@@ -92,17 +106,6 @@ pub(crate) struct Build {
     /// Do not check the modules with libtpu; they then claim no TPU generation
     #[arg(long)]
     pub(crate) no_tpu_check: bool,
-}
-
-/// List the versions of a kernel
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  kernels-cli versions tengomucho/ragged-dot-tpu --json")]
-pub(crate) struct Versions {
-    /// The repository
-    #[arg(value_name = "OWNER/NAME")]
-    pub(crate) repo: String,
 }
 
 /// Run a hub of your own out of one folder

@@ -70,6 +70,11 @@ codes! {
         "The table [tool.kernels.dependencies] holds a line \"OWNER/NAME\" = VERSION for each kernel, with a whole number as version.";
     Target "H0112" "the folder is in use"
         "`--to` writes a new folder, or an empty one: what is there is not mixed with a kernel, and not removed.";
+    Key "H0113" "this is not a key"
+        "A public key is `ed25519:` and 44 characters of base64; a secret key is a PKCS#8 file, as `kernels-cli keygen` and \
+         `openssl genpkey -algorithm ed25519` write it. The file of trusted keys holds a list of public keys for each owner.";
+    Exposed "H0114" "other users may read or write this file"
+        "Keys decide what is trusted, so their files are for your eyes and hands alone: `chmod 600 FILE`.";
 
     Unreachable "H0201" "the hub cannot be reached"
         "The connection failed or timed out, also after retries. Check HF_ENDPOINT and the network. With HF_HUB_OFFLINE=1 only the local \
@@ -130,6 +135,13 @@ codes! {
     Drift "H0310" "the lock file does not say what is wanted"
         "kernels.lock, pyproject.toml and what the kernels depend on must agree: with --locked nothing else is fetched than what the lock \
          file pins. The message names what differs. `kernels-cli lock` brings the lock file up to date.";
+    Signature "H0311" "the package is not signed as it must be"
+        "A signature covers the bytes of metadata.json, and with its digest every file of the variant. This one is missing, is of other \
+         bytes, or is of a key that you do not trust for the owner. Once you trust a key of an owner, every package of theirs must be \
+         signed with one that you trust. `kernels-cli trust ls` shows the keys.";
+    Bundle "H0312" "the bundle is not valid"
+        "A bundle is a tar file with bundle.json first and then each content that it lists, once, under its id. This file is something \
+         else, or was cut, or holds what it does not list. Nothing of it was taken into use: ask for it again.";
 
     BuildToml "H0401" "build.toml is not valid"
         "The file follows kernel-builder's edition 5 with one table of ours, [tessera]. Unknown keys are errors, so that a typo is not \

@@ -7,6 +7,7 @@ use fs_err as fs;
 
 use crate::error::{Code, Error, Result};
 use crate::hub::{Cache, Client, Endpoint, Patience, Token};
+use crate::package::signing::TrustStore;
 
 /// The environment variables of a process; tests make their own.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,21 @@ impl Environment {
         let cache = || Some(self.path("XDG_CACHE_HOME")?.join("tessera"));
         let home = || Some(self.path("HOME")?.join(".cache/tessera"));
         self.path("TESSERA_CACHE").or_else(cache).or_else(home).unwrap_or_else(|| ".cache/tessera".into())
+    }
+
+    /// Where this program keeps what the user decided: TESSERA_CONFIG, or its place among the user's settings.
+    pub(crate) fn own_config(&self) -> PathBuf {
+        let config = || Some(self.path("XDG_CONFIG_HOME")?.join("tessera"));
+        let home = || Some(self.path("HOME")?.join(".config/tessera"));
+        self.path("TESSERA_CONFIG").or_else(config).or_else(home).unwrap_or_else(|| ".config/tessera".into())
+    }
+
+    /// The keys that the user trusts.
+    ///
+    /// # Errors
+    /// `H0113` and `H0114`, as [`TrustStore::read`].
+    pub(crate) fn trust(&self) -> Result<TrustStore> {
+        TrustStore::read(&self.own_config().join("trust.toml"))
     }
 
     /// The token, from HF_TOKEN or else from its file.
@@ -134,7 +150,8 @@ impl HubSettings {
             token_withheld: token.is_some() && !may_send,
             token: token.filter(|_| may_send),
             endpoint,
-            cache: Cache::new(flags.cache_dir.clone().unwrap_or_else(|| environment.cache())),
+            cache: Cache::new(flags.cache_dir.clone().unwrap_or_else(|| environment.cache()))
+                .trusting(environment.trust()?),
             offline: flags.offline || environment.is_on("HF_HUB_OFFLINE"),
             patience: Patience::default(),
             python: environment.path("TESSERA_PYTHON"),

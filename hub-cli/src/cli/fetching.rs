@@ -67,6 +67,40 @@ pub(crate) struct Lock {
     pub(crate) check: bool,
 }
 
+/// Pack kernels into one file, for a machine without a network
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kernels-cli bundle kernels.tar                       # all that kernels.lock pins
+  kernels-cli bundle kernels.tar tengomucho/ragged-dot-tpu@v1")]
+pub(crate) struct Bundle {
+    /// The file to write
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The kernels [default: all that the lock file pins]
+    #[arg(value_name = "OWNER/NAME@REV")]
+    pub(crate) kernels: Vec<String>,
+    /// Only this variant, such as torch-tpu; can be repeated [default: all]
+    #[arg(long = "variant", value_name = "NAME")]
+    pub(crate) variants: Vec<String>,
+    /// The lock file
+    #[arg(long, value_name = "FILE", default_value = "kernels.lock")]
+    pub(crate) lock_file: PathBuf,
+}
+
+/// Unpack a bundle into the cache, checked as if it came from a hub
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Python's `kernels` then loads the kernels offline, and so does `kernels-cli get --offline`.
+
+Example:
+  kernels-cli unbundle kernels.tar")]
+pub(crate) struct Unbundle {
+    /// The bundle
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
 /// Look after the cache
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,13 +1,22 @@
 //! One file a command: it takes plain values, does its work, and reports through [`Output`].
 
 mod build;
+mod bundle;
 mod cache;
 mod completions;
+mod diff;
 mod explain;
 mod get;
+mod info;
+mod keygen;
 mod lock;
+mod mirror;
 mod publish;
+mod search;
 mod serve;
+mod sign;
+mod trust;
+mod verify;
 mod versions;
 
 use crate::cli::{Cli, Command, Global};
@@ -23,6 +32,16 @@ pub(crate) fn run(cli: Cli, environment: &Environment, output: &Output) -> Resul
         Command::Publish(args) => publish::run(&args, &hub()?, output),
         Command::Get(args) => get::run(&args, &hub()?, output),
         Command::Lock(args) => lock::run(&args, &hub()?, output),
+        Command::Info(args) => info::run(&args, &hub()?, output),
+        Command::Search(args) => search::run(&args, &hub()?, output),
+        Command::Diff(args) => diff::run(&args, &hub()?, output),
+        Command::Bundle(args) => bundle::pack(&args, &hub()?, output),
+        Command::Unbundle(args) => bundle::unpack(&args, &hub()?, output),
+        Command::Mirror(args) => mirror::run(&args, &hub()?, cli.global.allow_http_token, output),
+        Command::Verify(args) => verify::run(&args, &hub()?, output),
+        Command::Keygen(args) => keygen::run(&args, output),
+        Command::Sign(args) => sign::run(&args, output),
+        Command::Trust(args) => trust::run(args, environment.trust()?, output),
         Command::Cache(args) => cache::run(&args, &hub()?, output),
         Command::Versions(args) => versions::run(&args, &hub()?, output),
         Command::Serve(args) => serve::run(args, output),

@@ -7,14 +7,21 @@ use crate::error::{Error, Result};
 use crate::hub::{Cache, Changes, Plan, Published, RepoId, Revision, Silent, Version, Wanted, fetch};
 use crate::output::{Output, count, size};
 use crate::package::audit::{Allowances, audit};
+use crate::package::signing::SecretKey;
 use crate::package::{Imported, LocalPackage, Python, Variant};
 use crate::settings::HubSettings;
 
 pub(super) fn run(args: &Publish, hub: &HubSettings, output: &Output) -> Result<()> {
     let repo: RepoId = args.repo.parse()?;
     let token = hub.token_for_writing()?;
-    let package = LocalPackage::open(&args.path)?;
+    let mut package = LocalPackage::open(&args.path)?;
+    if let Some(key) = &args.sign {
+        package.sign(&SecretKey::read(key)?)?;
+    }
     audit(&package, &args.path, Allowances { dirty: args.allow_dirty, unchecked: args.allow_unchecked })?;
+    // What the publisher could not fetch back is not sent.
+    let signature = |variant: &str| Ok(package.signatures.get(variant).cloned());
+    hub.cache.trust().standings(repo.owner(), &package.variants, signature)?;
     let python = Python::find(hub.python.clone());
     // What cannot be imported here must not be published first.
     import(&package.variants, python.as_ref())?;
@@ -50,7 +57,8 @@ pub(super) fn run(args: &Publish, hub: &HubSettings, output: &Output) -> Result<
     let folder = tempfile::tempdir().map_err(|e| Error::io(std::path::Path::new("a temporary folder"), e))?;
     let wanted =
         Wanted { repo: repo.clone(), revision: Revision::Commit(done.commit.clone()), variants: vec![] };
-    let back = fetch(&client, &Cache::new(folder.path()), &wanted, &mut Silent)?;
+    let back =
+        fetch(&client, &Cache::new(folder.path()).trusting(hub.cache.trust().clone()), &wanted, &mut Silent)?;
     let imported = import(&back.variants_in_snapshot(), python.as_ref())?;
 
     let mut json = json!(done);

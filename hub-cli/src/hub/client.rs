@@ -15,7 +15,7 @@ use super::listing::{Listing, RemoteFile, TreeEntry};
 use super::oid::CommitId;
 use super::path::RepoPath;
 use super::repo::{RepoId, Revision, Version};
-use super::transport::{Answer, Patience, Transport};
+use super::transport::{Answer, Patience, Transport, printable};
 
 /// The most pages of one listing.
 const MAX_PAGES: usize = 100_000;
@@ -38,6 +38,15 @@ struct Refs {
 struct Ref {
     name: String,
     target_commit: CommitId,
+}
+
+/// A kernel that a search found.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Found {
+    /// The repository.
+    pub repo: RepoId,
+    /// When it last changed, as the hub writes it.
+    pub changed: Option<String>,
 }
 
 /// The branches and tags of a repository.
@@ -115,6 +124,33 @@ impl Client {
             Err(e) if matches!(e.code(), Code::RepoNotFound | Code::NotAllowed) => Ok(false),
             Err(e) => Err(e),
         }
+    }
+
+    /// Kernels whose name has `query` in it, of `author` if one is given; at most `limit`.
+    ///
+    /// # Errors
+    /// `H02xx`.
+    pub fn search(&self, query: Option<&str>, author: Option<&str>, limit: usize) -> Result<Vec<Found>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Hit {
+            id: String,
+            last_modified: Option<String>,
+        }
+        let mut url = self.endpoint().url(["api", "kernels"]);
+        for (name, value) in [("search", query), ("author", author)] {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        url.query_pairs_mut().append_pair("limit", &limit.to_string());
+        let (hits, _): (Vec<Hit>, _) = self.transport.get_json(url, "kernels")?;
+        let found = |hit: Hit| {
+            let changed = hit.last_modified.as_deref().map(printable);
+            // A name that is none is nothing that could be asked for.
+            Some(Found { repo: hit.id.parse().ok()?, changed })
+        };
+        Ok(hits.into_iter().filter_map(found).take(limit).collect())
     }
 
     /// The files of `commit`, by path.

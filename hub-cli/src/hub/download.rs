@@ -135,6 +135,31 @@ impl<'a> Arrival<'a> {
         }
     }
 
+    /// Takes all of the file from a reader, and checks it.
+    ///
+    /// # Errors
+    /// `H0301` and `H0302`.
+    pub(super) fn take_all(mut self, mut from: impl Read, into: &mut impl Write) -> Result<()> {
+        let path = &self.file.path;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let fail = |e| Error::new(Code::Io, format!("{path} cannot be copied: {e}"));
+            let count = from.read(&mut buffer).map_err(fail)?;
+            if count == 0 {
+                break;
+            }
+            self.received += count as u64;
+            self.hasher.update(&buffer[..count]);
+            into.write_all(&buffer[..count]).map_err(fail)?;
+        }
+        if self.received != self.file.size {
+            let message =
+                format!("{path} is listed with {} bytes, and {} are there", self.file.size, self.received);
+            return Err(Error::new(Code::Size, message));
+        }
+        self.finish()
+    }
+
     /// Asks for what is missing until all of it has come.
     fn receive_all(&mut self, source: Source<'_>, into: &mut File, advance: &dyn Fn(u64)) -> Result<()> {
         let mut attempt = 1;

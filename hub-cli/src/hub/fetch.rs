@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use crate::error::{Code, Error, Result};
 use crate::package::Variant;
+use crate::package::signing::{Signature, Standing, signed_variant};
 
-use super::cache::{Cache, hash_file};
+use super::cache::{Cache, RepoCache, hash_file};
 use super::client::{Client, missing_revision};
 use super::download::{Source, bring_all};
 use super::listing::RemoteFile;
@@ -15,7 +16,7 @@ use super::path::RepoPath;
 use super::repo::{RepoId, Revision, Version};
 
 /// The most bytes of one revision.
-const MAX_TOTAL: u64 = 64 << 30;
+pub(super) const MAX_TOTAL: u64 = 64 << 30;
 
 /// What to fetch.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Fetched {
     pub snapshot: PathBuf,
     /// The variants, sorted by name, with their files in the cache.
     pub variants: Vec<Variant>,
+    /// What is known of the signature of each variant.
+    pub standings: Vec<Standing>,
     /// Contents that came over the network, and their bytes; files with equal contents count once.
     pub downloaded: (usize, u64),
     /// Contents that the cache had already.
@@ -97,23 +100,43 @@ pub fn fetch(
     progress.start(bytes);
     bring_all(Source { client, repo, commit: &commit }, &cached, &missing, progress)?;
 
-    let variants = Variant::check_all(files.iter().map(|file| (file.path.clone(), cached.blob(&file.oid))))?;
-    check_identity(wanted, &variants)?;
-    let snapshot = cached.link(&commit, &files)?;
-    match &wanted.revision {
-        Revision::Version(version) => cached.write_ref(&version.branch(), &commit)?,
-        Revision::Branch(name) => cached.write_ref(name, &commit)?,
-        Revision::Commit(_) => {}
-    }
+    let (snapshot, variants, standings) = settle(cache, &cached, wanted, &commit, &files)?;
     let downloaded = (missing.len(), bytes);
     Ok(Fetched {
         repo: repo.clone(),
         commit,
         snapshot,
         variants,
+        standings,
         downloaded,
         reused: contents.len() - missing.len(),
     })
+}
+
+/// Makes contents that are in the cache a revision that can be used: checks the package, its identity and its
+/// signatures, then links the files and records the ref.
+pub(super) fn settle(
+    cache: &Cache,
+    cached: &RepoCache,
+    wanted: &Wanted,
+    commit: &CommitId,
+    files: &[RemoteFile],
+) -> Result<(PathBuf, Vec<Variant>, Vec<Standing>)> {
+    let variants = Variant::check_all(files.iter().map(|file| (file.path.clone(), cached.blob(&file.oid))))?;
+    if variants.is_empty() {
+        let message = format!("{} at {commit} holds no build variant: it is not a kernel", wanted.repo);
+        return Err(Error::new(Code::NoVariant, message));
+    }
+    check_identity(wanted, &variants)?;
+    let signatures = read_signatures(files.iter().map(|file| (&file.path, cached.blob(&file.oid))))?;
+    let standings = vouch(cache, &wanted.repo, &variants, &signatures)?;
+    let snapshot = cached.link(commit, files)?;
+    match &wanted.revision {
+        Revision::Version(version) => cached.write_ref(&version.branch(), commit)?,
+        Revision::Branch(name) => cached.write_ref(name, commit)?,
+        Revision::Commit(_) => {}
+    }
+    Ok((snapshot, variants, standings))
 }
 
 /// Opens `wanted` from `cache` alone, checking every byte again.
@@ -140,10 +163,35 @@ pub fn open_cached(cache: &Cache, wanted: &Wanted) -> Result<Fetched> {
     }
     let only_wanted = |path: &RepoPath| wanted.variants.is_empty() || in_variants(path, &wanted.variants);
     let reused = files.iter().map(|(_, blob)| blob).collect::<BTreeSet<_>>().len();
+    let signatures = read_signatures(files.iter().map(|(path, blob)| (path, blob.clone())))?;
     let variants = Variant::check_all(files.into_iter().filter(|(path, _)| only_wanted(path)))?;
     require(wanted, &variants)?;
     check_identity(wanted, &variants)?;
-    Ok(Fetched { repo: repo.clone(), commit, snapshot, variants, downloaded: (0, 0), reused })
+    let standings = vouch(cache, repo, &variants, &signatures)?;
+    Ok(Fetched { repo: repo.clone(), commit, snapshot, variants, standings, downloaded: (0, 0), reused })
+}
+
+/// The signatures among the files of a repository, by variant.
+fn read_signatures<'a>(
+    files: impl Iterator<Item = (&'a RepoPath, PathBuf)>,
+) -> Result<BTreeMap<String, Signature>> {
+    let mut signatures = BTreeMap::new();
+    for (path, file) in files {
+        let Some(variant) = signed_variant(path) else { continue };
+        let json = fs_err::read(&file).map_err(|e| Error::io(&file, e))?;
+        signatures.insert(variant.to_owned(), Signature::parse(&json, path.as_str())?);
+    }
+    Ok(signatures)
+}
+
+/// What the user's keys say of the variants.
+fn vouch(
+    cache: &Cache,
+    repo: &RepoId,
+    variants: &[Variant],
+    signatures: &BTreeMap<String, Signature>,
+) -> Result<Vec<Standing>> {
+    cache.trust().standings(repo.owner(), variants, |variant| Ok(signatures.get(variant).cloned()))
 }
 
 /// One file for each content: variants share most of theirs.
@@ -207,7 +255,9 @@ fn select(files: Vec<RemoteFile>, wanted: &Wanted) -> Result<Vec<RemoteFile>> {
 }
 
 fn in_variants(path: &RepoPath, variants: &[String]) -> bool {
-    crate::package::split_variant(path).is_some_and(|(name, _)| variants.contains(&name))
+    let name = crate::package::split_variant(path).map(|(name, _)| name);
+    let name = name.or_else(|| signed_variant(path).map(str::to_owned));
+    name.is_some_and(|name| variants.contains(&name))
 }
 
 /// The cache may hold other variants than those that are wanted, or none.

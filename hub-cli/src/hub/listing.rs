@@ -79,7 +79,13 @@ impl Listing {
             Some(lfs) => (Oid::parse(lfs.oid.trim_start_matches("sha256:"))?, lfs.size),
             None => (Oid::parse(&entry.oid)?, entry.size),
         };
-        if size > MAX_FILE {
+        self.add(RemoteFile { path, oid, size })
+    }
+
+    /// Takes one more file.
+    pub(crate) fn add(&mut self, file: RemoteFile) -> Result<()> {
+        let RemoteFile { path, size, .. } = &file;
+        if *size > MAX_FILE {
             return Err(Error::new(
                 Code::TooLarge,
                 format!("{path} is listed with {size} bytes, more than {MAX_FILE}"),
@@ -92,10 +98,10 @@ impl Listing {
         if let Some(other) = self.folded.insert(path.as_str().to_lowercase(), path.clone()) {
             return Err(Error::new(
                 Code::Listing,
-                format!("the hub lists {other} and {path}, which are one file on some systems"),
+                format!("{other} and {path} are listed, which are one file on some systems"),
             ));
         }
-        self.files.insert(path.clone(), RemoteFile { path, oid, size });
+        self.files.insert(file.path.clone(), file);
         Ok(())
     }
 
@@ -107,7 +113,7 @@ impl Listing {
                 if let Some(file) = self.folded.get(&folder) {
                     return Err(Error::new(
                         Code::Listing,
-                        format!("the hub lists {file} as a file, and as the folder of {path}"),
+                        format!("{file} is listed as a file, and as the folder of {path}"),
                     ));
                 }
             }

@@ -1,5 +1,6 @@
 //! A client of hubs: what is asked for, how it is fetched and checked, and where it is kept.
 
+mod bundle;
 mod cache;
 mod client;
 mod dependency;
@@ -17,8 +18,9 @@ mod publish;
 pub(crate) mod repo;
 mod transport;
 
+pub use bundle::{Bundled, bundle, unbundle};
 pub use cache::{Cache, CacheReport, CachedRepo, Collected, RECENT};
-pub use client::{Client, Heads};
+pub use client::{Client, Found, Heads};
 pub use dependency::{KernelDependency, Pin};
 pub use endpoint::{Endpoint, Token};
 pub use fetch::{Fetched, Progress, Silent, Wanted, fetch, open_cached};
@@ -28,6 +30,7 @@ pub use locked::{check_against_project, fetch_locked};
 pub use locking::{Allowed, lock};
 pub use oid::{CommitId, Oid};
 pub use path::RepoPath;
-pub use publish::{Changes, Plan, Proposed, Published, publish};
+pub use publish::{Changes, Plan, Proposed, Published, mirror, publish};
 pub use repo::{RepoId, Revision, Version, parse_spec};
 pub use transport::Patience;
+pub(crate) use transport::printable;

@@ -13,6 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::hub::RepoPath;
 
 use super::manifest::Manifest;
+use super::signing::Signature;
 use super::verify::{LocalPackage, walk};
 use super::{
     Backend, Candidate, Digest, GenerationCheck, GitState, Metadata, OpSource, PackagedOp, Provenance,
@@ -64,6 +65,7 @@ pub fn build(
         write_variant(&out, &variant, &complete(&manifest, &variant, payload.clone(), &provenance))?;
     }
     remove_stale(&out, &manifest)?;
+    remove_stale_signatures(&out, &manifest)?;
     let card = package.join("CARD.md");
     if card.is_file() {
         atomic::write(&out.join("CARD.md"), &fs::read(&card).map_err(|e| Error::io(&card, e))?)?;
@@ -214,6 +216,20 @@ fn write_variant(out: &Path, variant: &str, files: &Files) -> Result<()> {
         fs::rename(&place, old).map_err(|e| Error::io(&place, e))?;
     }
     fs::rename(&new, &place).map_err(|e| Error::io(&place, e))
+}
+
+/// Removes signatures of what the variants were before.
+fn remove_stale_signatures(out: &Path, manifest: &Manifest) -> Result<()> {
+    for variant in manifest.variants() {
+        let path = Signature::path(&variant)?.under(out);
+        let Ok(json) = fs::read(&path) else { continue };
+        let metadata = out.join(&variant).join("metadata.json");
+        let metadata = fs::read(&metadata).map_err(|e| Error::io(&metadata, e))?;
+        if !Signature::parse(&json, &variant).is_ok_and(|signature| signature.is_of(&metadata)) {
+            fs::remove_file(&path).map_err(|e| Error::io(&path, e))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes variants that an earlier build of this kernel made and its build.toml no longer names.

@@ -15,18 +15,20 @@ mod memory;
 mod metadata;
 mod ops;
 mod python;
+pub mod signing;
 mod verify;
 
 pub use digest::Digest;
 pub use git::GitState;
 pub use import::{Imported, Python};
+pub(crate) use interface::signature as interface_signature;
 pub use interface::{Comparison, Interface, PythonApi};
 #[cfg(feature = "aot")]
 pub(crate) use libtpu::Libtpu;
 pub use metadata::{Backend, Builder, Metadata, Provenance};
 pub use ops::{Candidate, GenerationCheck, OpSource, PackagedOp, Refusal, Verdict};
-pub(crate) use verify::split_variant;
 pub use verify::{LocalPackage, Variant};
+pub(crate) use verify::{MAX_FILE, split_variant};
 
 use crate::error::{Code, Error, Result};
 

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use kernel_ir::mosaic::call::Index;
 
+use crate::atomic;
 use crate::error::{Code, Error, Result};
 use crate::hub::RepoPath;
 
+use super::signing::{SecretKey, Signature};
 use super::{Metadata, is_variant_name};
 
 /// The largest file that belongs in a package, in bytes.
@@ -49,6 +51,14 @@ impl Variant {
             false => None,
         };
         Ok(Self { name: name.to_owned(), metadata, index, files })
+    }
+
+    /// The bytes of its metadata.json, which a signature covers.
+    pub(crate) fn metadata_bytes(&self) -> Result<Vec<u8>> {
+        let found = self.files.iter().find(|(path, _)| path.as_str() == "metadata.json");
+        let (_, file) =
+            found.ok_or_else(|| Error::new(Code::Metadata, format!("{} has no metadata.json", self.name)))?;
+        fs::read(file).map_err(|e| Error::io(file, e))
     }
 
     /// Groups the files of a repository by variant and checks each.
@@ -128,6 +138,10 @@ pub struct LocalPackage {
     pub variants: Vec<Variant>,
     /// The card that becomes README.md on `main`.
     pub card: Option<PathBuf>,
+    /// Signatures, by variant.
+    pub signatures: BTreeMap<String, Signature>,
+    /// The folder with the variants.
+    pub build: PathBuf,
 }
 
 impl LocalPackage {
@@ -149,8 +163,54 @@ impl LocalPackage {
             walk(&build.join(&name), &mut |path, file| files.push((path.in_folder(&folder), file)))?;
         }
         let card = [build.join("CARD.md"), path.join("CARD.md")].into_iter().find(|card| card.is_file());
-        Ok(Self { variants: Variant::check_all(files)?, card })
+        let variants = Variant::check_all(files)?;
+        let signatures = read_signatures(&build, &variants)?;
+        Ok(Self { variants, card, signatures, build })
     }
+
+    /// Signs every variant with `key`, in place of other signatures.
+    ///
+    /// # Errors
+    /// `H0109` if a metadata.json cannot be read.
+    pub fn sign(&mut self, key: &SecretKey) -> Result<()> {
+        for variant in &self.variants {
+            let signature = Signature::new(key, &variant.metadata_bytes()?);
+            self.signatures.insert(variant.name.clone(), signature);
+        }
+        Ok(())
+    }
+
+    /// Writes the signatures beside the variants.
+    ///
+    /// # Errors
+    /// `H0109`.
+    pub fn write_signatures(&self) -> Result<()> {
+        for (variant, signature) in &self.signatures {
+            let path = Signature::path(variant)?.under(&self.build);
+            atomic::make_folder(path.parent().unwrap_or(&self.build))?;
+            atomic::write(&path, signature.to_json().as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// The signatures beside the variants in `build`; one that is not of its variant is an error.
+fn read_signatures(build: &Path, variants: &[Variant]) -> Result<BTreeMap<String, Signature>> {
+    let mut signatures = BTreeMap::new();
+    for variant in variants {
+        let path = Signature::path(&variant.name)?.under(build);
+        if path.is_file() {
+            let json = fs::read(&path).map_err(|e| Error::io(&path, e))?;
+            let signature = Signature::parse(&json, &path.display().to_string())?;
+            if !signature.is_of(&variant.metadata_bytes()?) {
+                let message = format!("{} is not the signature of {}", path.display(), variant.name);
+                return Err(Error::new(Code::Signature, message)
+                    .help("it was signed before it was changed: `kernels-cli sign` signs it anew"));
+            }
+            signatures.insert(variant.name.clone(), signature);
+        }
+    }
+    Ok(signatures)
 }
 
 /// The names of the variant folders in `build`, sorted.

@@ -5,8 +5,27 @@ use serde_json::Value;
 
 use crate::support::{Bench, run, toy_package};
 
-const COMMANDS: [&str; 9] =
-    ["build", "publish", "get", "lock", "versions", "cache", "serve", "explain", "completions"];
+const COMMANDS: [&str; 19] = [
+    "build",
+    "publish",
+    "get",
+    "lock",
+    "verify",
+    "versions",
+    "info",
+    "search",
+    "diff",
+    "bundle",
+    "unbundle",
+    "mirror",
+    "cache",
+    "keygen",
+    "sign",
+    "trust",
+    "serve",
+    "explain",
+    "completions",
+];
 
 #[test]
 fn every_command_has_help_with_an_example() {

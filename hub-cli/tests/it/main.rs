@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 mod build;
+mod bundle;
 mod cache;
 mod cli;
 mod get;
@@ -10,7 +11,9 @@ mod hostile_client;
 mod hostile_hub;
 mod interface;
 mod lock;
+mod looking;
 mod publish;
 mod python;
 mod resume;
+mod signing;
 mod support;

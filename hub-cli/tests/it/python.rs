@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::support::{Bench, repo, wanted};
 
 #[allow(clippy::print_stdout, reason = "a test that did not run says so")]
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?.join(".venv/bin/python");
     let found =
         std::env::var_os("TESSERA_PYTHON").map(PathBuf::from).or(Some(venv)).filter(|path| path.exists());
@@ -24,7 +24,7 @@ fn python() -> Option<PathBuf> {
 }
 
 /// Runs `tests/clients/SCRIPT` against the hub; its last line of output is JSON.
-fn client(bench: &Bench, script: &str, home: &Path, variables: &[(&str, &str)]) -> Option<Value> {
+pub(crate) fn client(bench: &Bench, script: &str, home: &Path, variables: &[(&str, &str)]) -> Option<Value> {
     let mut command = Command::new(python()?);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(script));
     for (name, _) in

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::error::{Code, Error, Result};
+use crate::package::signing::TrustStore;
 
 use super::oid::{CommitId, Oid};
 use super::path::RepoPath;
@@ -32,12 +33,24 @@ pub(crate) use writer::RepoCache;
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
+    trust: TrustStore,
 }
 
 impl Cache {
     /// The cache in the folder `root`, which need not exist yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), trust: TrustStore::default() }
+    }
+
+    /// The same cache for a user who trusts these keys: what they do not vouch for is not let in, nor given out.
+    #[must_use]
+    pub fn trusting(self, trust: TrustStore) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// The keys that the user trusts.
+    pub fn trust(&self) -> &TrustStore {
+        &self.trust
     }
 
     /// The cache's folder.

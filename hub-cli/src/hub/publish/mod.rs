@@ -4,6 +4,7 @@
 //! [`Plan::propose`] makes a pull request of it. Writes go through the official crate `hf-hub`, but for pull
 //! requests, which its version 1.0 gets wrong.
 
+mod mirror;
 mod plan;
 mod proposal;
 mod writer;
@@ -17,6 +18,7 @@ use super::oid::CommitId;
 use super::path::RepoPath;
 use super::repo::{RepoId, Revision, Version};
 
+pub use mirror::mirror;
 use plan::changed;
 pub use plan::{Changes, Plan};
 pub use proposal::Proposed;

@@ -11,6 +11,7 @@ use crate::hub::listing::RemoteFile;
 use crate::hub::oid::CommitId;
 use crate::hub::path::RepoPath;
 use crate::hub::repo::{RepoId, Version};
+use crate::package::signing::{Signature, signed_variant};
 use crate::package::{Comparison, Interface, LocalPackage, split_variant};
 
 /// Files to put into a revision, by path in the repository.
@@ -39,7 +40,9 @@ pub struct Plan {
     pub(super) name: String,
     pub(super) files: Upload,
     pub(super) card: Option<Upload>,
-    variants: BTreeSet<String>,
+    pub(super) variants: BTreeSet<String>,
+    /// Whether the version is to hold nothing else, also outside of the variants.
+    pub(super) whole: bool,
 }
 
 /// The difference between what is to be there and what is.
@@ -98,11 +101,7 @@ impl Plan {
             }
             None => None,
         };
-        let (repository_exists, heads) = match client.heads(repo) {
-            Ok(heads) => (true, heads),
-            Err(e) if e.code() == Code::RepoNotFound => (false, Heads::default()),
-            Err(e) => return Err(e),
-        };
+        let (repository_exists, heads) = heads(client, repo)?;
         let head = heads.branches.get(&version.branch()).cloned();
         let there = head.as_ref().map_or(Ok(vec![]), |commit| client.files(repo, commit))?;
         let next = heads.versions().into_keys().max().map_or(1, |newest| newest.0.saturating_add(1));
@@ -115,6 +114,7 @@ impl Plan {
             next_version: Version(next.max(version.0.saturating_add(1))),
             name: package.variants[0].metadata.name.clone(),
             variants: package.variants.iter().map(|variant| variant.name.clone()).collect(),
+            whole: false,
             files,
             card,
             head,
@@ -175,8 +175,9 @@ impl Plan {
     /// Whether a file of the branch belongs to an earlier form of the package. A new branch starts from `main`,
     /// so nothing that it holds under `build/` is this version's.
     pub(super) fn is_stale(&self, path: &RepoPath) -> bool {
-        split_variant(path)
-            .is_some_and(|(variant, _)| self.head.is_none() || self.variants.contains(&variant))
+        let variant = split_variant(path).map(|(variant, _)| variant);
+        let variant = variant.or_else(|| signed_variant(path).map(str::to_owned));
+        self.whole || variant.is_some_and(|variant| self.head.is_none() || self.variants.contains(&variant))
     }
 
     /// A short name of exactly these files.
@@ -187,6 +188,15 @@ impl Plan {
             hasher.update(bytes);
         }
         hex::encode(&hasher.finalize()[..8])
+    }
+}
+
+/// Whether the repository exists, and its branches and tags.
+pub(super) fn heads(client: &Client, repo: &RepoId) -> Result<(bool, Heads)> {
+    match client.heads(repo) {
+        Ok(heads) => Ok((true, heads)),
+        Err(e) if e.code() == Code::RepoNotFound => Ok((false, Heads::default())),
+        Err(e) => Err(e),
     }
 }
 
@@ -213,6 +223,9 @@ fn read_files(package: &LocalPackage) -> Result<Upload> {
         for (path, file) in &variant.files {
             files.insert(path.in_folder(&folder), fs::read(file).map_err(|e| Error::io(file, e))?);
         }
+    }
+    for (variant, signature) in &package.signatures {
+        files.insert(Signature::path(variant)?, signature.to_json().into_bytes());
     }
     Ok(files)
 }

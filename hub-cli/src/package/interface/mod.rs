@@ -13,6 +13,7 @@ use kernel_ir::mosaic::call::Index;
 
 use crate::hub::RepoPath;
 
+pub(crate) use ops::signature;
 pub use python::PythonApi;
 
 /// What callers of one variant see.

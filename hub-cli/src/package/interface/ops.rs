@@ -26,7 +26,7 @@ pub(super) fn compare(old: &Index, new: &Index, found: &mut Comparison) {
 }
 
 /// An op as people write a call of it: `toy(x: T[m, k])`.
-pub(super) fn signature(name: &str, op: &OpInterface) -> String {
+pub(crate) fn signature(name: &str, op: &OpInterface) -> String {
     let arguments: Vec<_> = op.arguments.iter().map(array).collect();
     format!("{name}({})", arguments.join(", "))
 }
