@@ -51,6 +51,18 @@ pub(crate) fn write_through(incoming: &Path, path: &Path, bytes: &[u8]) -> Resul
     sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
+/// Writes `bytes` to `path` so that this user alone can read them.
+pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make_folder(folder)?;
+    let mut file = NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
+    file.write_all(bytes).map_err(|e| Error::io(path, e))?;
+    file.as_file().sync_all().map_err(|e| Error::io(path, e))?;
+    // A temporary file has the mode 0600, and keeps it.
+    file.persist(path).map_err(|e| Error::io(path, e.error))?;
+    sync_folder(folder)
+}
+
 /// Moves a finished temporary file to `path` on the same file system. The name is durable once the
 /// folder is synced.
 pub(crate) fn place(file: NamedTempFile, path: &Path) -> Result<()> {

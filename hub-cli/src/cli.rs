@@ -1,10 +1,12 @@
 //! The command line as clap types, and nothing else.
 
+pub(crate) mod hub;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod fetching;
 mod looking;
@@ -86,6 +88,7 @@ pub(crate) enum Command {
     Sign(Sign),
     Trust(Trust),
     Serve(Serve),
+    Hub(hub::Hub),
     Explain(Explain),
     Completions(Completions),
 }
@@ -112,11 +115,13 @@ pub(crate) struct Build {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Python and Rust clients use it with HF_ENDPOINT set to its address. On 127.0.0.1 writes need no token
-unless --token-file is given; for any other host they do.
+unless there is one: --token-file makes the operator's, `kernels-cli hub token create` those of users.
+For any other host there must be one.
 
 Examples:
   kernels-cli serve --root hub --port 8000
-  kernels-cli serve --root hub --host 0.0.0.0 --port 8000 --token-file hub.token --trust acme")]
+  kernels-cli serve --root hub --host 0.0.0.0 --port 8000 --token-file hub.token --trust acme
+  kernels-cli serve --root hub --host 0.0.0.0 --port 443 --tls-cert hub.pem --tls-key hub.key")]
 pub(crate) struct Serve {
     /// The folder that holds everything; made if missing
     #[arg(long, value_name = "DIR")]
@@ -127,15 +132,42 @@ pub(crate) struct Serve {
     /// The address to listen on
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
-    /// The file with the token that writes need; made if missing
+    /// The file with the operator's token, which may do everything; made if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Let Python load this owner's kernels without trust_remote_code; can be repeated
     #[arg(long = "trust", value_name = "OWNER")]
     pub(crate) trusted: Vec<String>,
+    /// Serve https with this certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The most bytes that one owner may store, unless `hub owner` says otherwise
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) quota: Option<u64>,
+    /// Ask for files from this size on through LFS; their senders then set HF_HUB_DISABLE_XET=1
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) lfs_from: Option<u64>,
+    /// How requests are logged, on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub(crate) log: LogFormat,
+    /// The size of a part of a file that is sent in parts
+    #[arg(long, hide = true, value_name = "BYTES")]
+    pub(crate) part_size: Option<u64>,
     /// Entries in a page of a listing
     #[arg(long, hide = true, value_name = "N")]
     pub(crate) page_size: Option<usize>,
+}
+
+/// How `serve` writes its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+    /// Nothing but failures
+    Off,
 }
 
 /// Say what an error code means

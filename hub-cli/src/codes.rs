@@ -208,7 +208,18 @@ codes! {
     Exists "H0507" "this already exists"
         "A repository, branch or tag of this name exists, and making it again would not say which of the two is meant.";
     Unsupported "H0508" "the embedded hub does not offer this"
-        "It serves kernel repositories: branches, tags, commits and files. Pull requests, LFS and Xet are not part of it.";
+        "It serves kernel repositories: branches, tags, commits, files and pull requests. Other kinds of repositories, discussions and \
+         Xet are not part of it.";
+    Quota "H0509" "the owner's quota is used up"
+        "The operator of this hub limits how many bytes a user or organisation may store. Delete repositories that are not needed, or ask the \
+         operator: `kernels-cli hub owner NAME --quota BYTES` changes the limit.";
+    Conflict "H0510" "the pull request cannot be merged"
+        "The branch has changed the same files in another way since the pull request was opened, or the pull request is closed. Open a new one \
+         from the branch as it is now.";
+    Account "H0511" "there is no such user or token"
+        "`kernels-cli hub token ls` and `kernels-cli hub owner` show what the operator has recorded.";
+    Tls "H0512" "the certificate cannot be used"
+        "--tls-cert takes a PEM file with the certificate, followed by those that signed it, and --tls-key the PEM file with its private key.";
 }
 
 /// What `code` (such as `H0301`, in any case) means, or `None` if this crate has no such code.

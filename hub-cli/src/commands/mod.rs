@@ -7,6 +7,7 @@ mod completions;
 mod diff;
 mod explain;
 mod get;
+mod hub;
 mod info;
 mod keygen;
 mod lock;
@@ -45,6 +46,7 @@ pub(crate) fn run(cli: Cli, environment: &Environment, output: &Output) -> Resul
         Command::Cache(args) => cache::run(&args, &hub()?, output),
         Command::Versions(args) => versions::run(&args, &hub()?, output),
         Command::Serve(args) => serve::run(args, output),
+        Command::Hub(args) => hub::run(&args, output),
         Command::Explain(args) => explain::run(&args, output),
         Command::Completions(args) => completions::run(&args, output),
     }

@@ -11,6 +11,7 @@ use crate::error::{Code, Error};
 use crate::hub::path::RepoPath;
 
 use super::App;
+use super::access::Caller;
 use super::respond::Answer;
 use super::routes::{RepoAndPath, blocking};
 
@@ -18,11 +19,11 @@ use super::routes::{RepoAndPath, blocking};
 pub(super) async fn resolve(
     State(app): State<App>,
     Path((owner, name, revision, path)): RepoAndPath,
-    headers: HeaderMap,
+    caller: Caller,
+    asked: HeaderMap,
 ) -> Answer {
-    let asked = headers.clone();
-    let (commit, file, on_disk) = blocking(move || {
-        let repo = app.readable(&owner, &name, &headers)?;
+    let (commit, file, content) = blocking(move || {
+        let repo = app.readable(&owner, &name, &caller)?;
         let (commit, path) = (repo.resolve(&revision)?, RepoPath::parse(&path)?);
         let tree = repo.tree(&commit)?;
         let Some(file) = tree.files.get(&path).cloned() else {
@@ -32,17 +33,17 @@ pub(super) async fn resolve(
             )
             .into());
         };
-        let on_disk = repo.object_path(&file);
-        Ok((commit, file, on_disk))
+        let content = repo.open_object(&file)?;
+        Ok((commit, file, content))
     })
     .await?;
 
-    let etag = format!("\"{}\"", file.oid);
-    let unchanged = asked
-        .get(header::IF_NONE_MATCH)
-        .and_then(|v| v.to_str().ok())
-        .is_some_and(|v| v.split(',').any(|t| t.trim() == etag));
-    let range = asked.get(header::RANGE).and_then(|v| v.to_str().ok()).and_then(|v| byte_range(v, file.size));
+    let etag = format!("\"{}\"", file.etag());
+    let asked = |name| asked.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
+    let unchanged = asked(header::IF_NONE_MATCH).is_some_and(|v| matches(v, &etag));
+    // A range of another content than the client has begun with would be of no use to it.
+    let same = asked(header::IF_RANGE).is_none_or(|v| v.trim() == etag);
+    let range = asked(header::RANGE).filter(|_| same).and_then(|v| byte_range(v, file.size));
     let (status, start, length) = match range {
         _ if unchanged => (StatusCode::NOT_MODIFIED, 0, 0),
         None => (StatusCode::OK, 0, file.size),
@@ -53,22 +54,18 @@ pub(super) async fn resolve(
     let mut response = if length == 0 {
         Response::new(Body::empty())
     } else {
-        let damaged =
-            |e: std::io::Error| Error::new(Code::Stored, format!("{path}: {e}", path = on_disk.display()));
-        let mut content = tokio::fs::File::open(&on_disk).await.map_err(damaged)?;
-        if content.metadata().await.map_err(damaged)?.len() != file.size {
-            return Err(Error::new(
-                Code::Stored,
-                format!("{} is not {} bytes long", on_disk.display(), file.size),
-            )
-            .into());
-        }
+        let damaged = |e: std::io::Error| Error::new(Code::Stored, format!("{}: {e}", file.sha256));
+        let mut content = tokio::fs::File::from_std(content);
         content.seek(std::io::SeekFrom::Start(start)).await.map_err(damaged)?;
         Response::new(Body::from_stream(ReaderStream::with_capacity(content.take(length), 64 << 10)))
     };
     *response.status_mut() = status;
     let out = response.headers_mut();
     let text = |value: String| HeaderValue::from_str(&value).expect("ids and numbers are visible ASCII");
+    if file.lfs {
+        out.insert("x-linked-etag", text(etag.clone()));
+        out.insert("x-linked-size", text(file.size.to_string()));
+    }
     out.insert(header::ETAG, text(etag));
     out.insert("x-repo-commit", text(commit.to_string()));
     out.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -93,6 +90,11 @@ pub(super) async fn resolve(
     Ok(response.into_response())
 }
 
+/// Whether an `If-None-Match` names this ETag; the weak comparison counts there.
+fn matches(value: &str, etag: &str) -> bool {
+    value.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
+}
+
 /// The half-open range that `bytes=a-b`, `bytes=a-` or `bytes=-n` asks for in a file of `size` bytes.
 ///
 /// `None` for what is not one plain range, which is then ignored; `Some(None)` if nothing of it exists.
@@ -109,7 +111,15 @@ fn byte_range(value: &str, size: u64) -> Option<Option<(u64, u64)>> {
 
 #[cfg(test)]
 mod tests {
-    use super::byte_range;
+    use super::{byte_range, matches};
+
+    #[test]
+    fn conditions_name_one_etag_or_several() {
+        for value in ["\"a\"", "\"b\", \"a\"", "W/\"a\"", "*"] {
+            assert!(matches(value, "\"a\""), "{value}");
+        }
+        assert!(!matches("\"b\"", "\"a\""));
+    }
 
     #[test]
     fn ranges_are_cut_to_the_file() {

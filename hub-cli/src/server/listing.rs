@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::error::{Code, Error};
 use crate::hub::path::RepoPath;
 
+use super::access::Caller;
 use super::respond::{Answer, Refusal};
 use super::routes::{RepoAndOne, RepoAndPath, blocking};
 use super::store::Tree;
@@ -35,9 +36,9 @@ pub(super) async fn tree(
     State(app): State<App>,
     Path((owner, name, revision)): RepoAndOne,
     Query(paging): Query<Paging>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Answer {
-    tree_below(State(app), Path((owner, name, revision, String::new())), Query(paging), headers).await
+    tree_below(State(app), Path((owner, name, revision, String::new())), Query(paging), caller).await
 }
 
 /// `GET /api/kernels/{owner}/{name}/tree/{revision}/{folder}`
@@ -45,10 +46,10 @@ pub(super) async fn tree_below(
     State(app): State<App>,
     Path((owner, name, revision, folder)): RepoAndPath,
     Query(paging): Query<Paging>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Answer {
     blocking(move || {
-        let repo = app.readable(&owner, &name, &headers)?;
+        let repo = app.readable(&owner, &name, &caller)?;
         let commit = repo.resolve(&revision)?;
         let tree = repo.tree(&commit)?;
         let prefix = match folder.trim_end_matches('/') {
@@ -70,7 +71,7 @@ pub(super) async fn tree_below(
             .into());
         }
         // The next page is of the same commit, whatever happens to the branch meanwhile.
-        let base = format!("{}/api/kernels/{}/tree/{commit}/{prefix}", app.endpoint(&headers), repo.id());
+        let base = format!("{}/api/kernels/{}/tree/{commit}/{prefix}", caller.address, repo.id());
         let next = format!("{}?recursive={}&", base.trim_end_matches('/'), paging.recursive);
         Ok(page(&app, entries, paging.cursor, &next))
     })
@@ -80,7 +81,11 @@ pub(super) async fn tree_below(
 /// Every file and folder of `tree` as the protocol describes it, by path.
 fn entries(tree: &Tree) -> BTreeMap<String, Value> {
     let files = tree.files.iter().map(|(path, file)| {
-        (path.to_string(), json!({"type": "file", "oid": file.oid, "size": file.size, "path": path}))
+        let mut entry = json!({"type": "file", "oid": file.oid, "size": file.size, "path": path});
+        if file.lfs {
+            entry["lfs"] = json!({"oid": file.sha256, "size": file.size, "pointerSize": file.pointer_size()});
+        }
+        (path.to_string(), entry)
     });
     let folders = tree.folders().into_iter().map(|(path, oid)| {
         let entry = json!({"type": "directory", "oid": oid, "size": 0, "path": path});
@@ -110,6 +115,7 @@ struct Paths {
 pub(super) async fn paths_info(
     State(app): State<App>,
     Path((owner, name, revision)): RepoAndOne,
+    caller: Caller,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
@@ -118,8 +124,8 @@ pub(super) async fn paths_info(
         .is_some_and(|t| t.as_bytes().starts_with(b"application/x-www-form-urlencoded"));
     let paths = if is_form { form_values(&body, "paths")? } else { parse::<Paths>(&body)?.paths };
     blocking(move || {
-        let repo = app.readable(&owner, &name, &headers)?;
-        let mut all = entries(&repo.tree(&repo.resolve(&revision)?)?);
+        let repo = app.readable(&owner, &name, &caller)?;
+        let mut all = entries(&*repo.tree(&repo.resolve(&revision)?)?);
         let found: Vec<Value> =
             paths.iter().filter_map(|path| all.remove(path.trim_end_matches('/'))).collect();
         Ok(Json(found).into_response())
@@ -146,10 +152,10 @@ pub(super) async fn commits(
     State(app): State<App>,
     Path((owner, name, revision)): RepoAndOne,
     Query(paging): Query<Paging>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Answer {
     blocking(move || {
-        let repo = app.readable(&owner, &name, &headers)?;
+        let repo = app.readable(&owner, &name, &caller)?;
         let head = repo.resolve(&revision)?;
         let commits = repo.log(&head)?.into_iter().map(|commit| {
             json!({
@@ -157,7 +163,7 @@ pub(super) async fn commits(
                 "date": iso8601(commit.date), "authors": [{"user": commit.author}],
             })
         });
-        let next = format!("{}/api/kernels/{}/commits/{head}?", app.endpoint(&headers), repo.id());
+        let next = format!("{}/api/kernels/{}/commits/{head}?", caller.address, repo.id());
         Ok(page(&app, commits.collect(), paging.cursor, &next))
     })
     .await

@@ -1,79 +1,50 @@
 //! The embedded hub: the Hugging Face Hub's protocol for kernel repositories, out of one folder.
 //!
 //! Unmodified clients (`kernels`, `huggingface_hub`, `hf-hub`, this crate) read and write it with
-//! `HF_ENDPOINT` set to its address. Files are uploaded inline with their commit; nothing redirects.
+//! `HF_ENDPOINT` set to its address. Files are sent inline with their commit, or before it through LFS;
+//! nothing redirects.
 
-mod access;
+pub(crate) mod access;
+mod config;
 mod files;
+mod large;
+mod listen;
 mod listing;
+mod observe;
+mod owners;
+mod pages;
 mod publish;
+mod pulls;
 mod refs;
 mod repos;
 mod respond;
 mod routes;
-mod store;
+pub(crate) mod store;
 mod time;
 mod upload;
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
 use crate::error::{Code, Error, Result};
 
 use access::Access;
+use access::links::LinkKey;
+use observe::Metrics;
 use store::Store;
 
-/// How to run a hub.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The folder that holds everything; made if missing.
-    pub root: PathBuf,
-    /// The address to listen on.
-    pub host: IpAddr,
-    /// The port; 0 lets the system choose.
-    pub port: u16,
-    /// The file with the token that writes need; made if missing. Without one, writes are open, which
-    /// is allowed on loopback addresses only.
-    pub token_file: Option<PathBuf>,
-    /// Owners whose kernels Python clients may load without `trust_remote_code`.
-    pub trusted: BTreeSet<String>,
-    /// Entries in one page of a listing.
-    pub page_size: usize,
-    /// The largest file, in bytes.
-    pub max_file: usize,
-    /// The largest upload of one commit, in bytes.
-    pub max_upload: u64,
-}
-
-impl Config {
-    /// A hub on a free port of this machine, for the folder `root`.
-    pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self {
-            root: root.into(),
-            host: Ipv4Addr::LOCALHOST.into(),
-            port: 0,
-            token_file: None,
-            trusted: BTreeSet::new(),
-            page_size: 1000,
-            max_file: 512 << 20,
-            max_upload: 2 << 30,
-        }
-    }
-}
+pub use config::{Config, Tls};
 
 /// What every request handler can see.
 #[derive(Clone)]
-struct App(Arc<AppState>);
+pub(crate) struct App(Arc<AppState>);
 
-struct AppState {
+pub(crate) struct AppState {
     store: Store,
     access: Access,
+    links: LinkKey,
+    metrics: Metrics,
     address: SocketAddr,
     config: Config,
 }
@@ -90,7 +61,9 @@ impl std::ops::Deref for App {
 #[derive(Debug)]
 pub struct Hub {
     address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
+    https: bool,
+    open: bool,
+    handle: axum_server::Handle<SocketAddr>,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
@@ -98,52 +71,49 @@ impl Hub {
     /// Starts a hub on a thread of its own and returns when it accepts connections.
     ///
     /// # Errors
-    /// `H0501`..`H0505` for the folder, the address and the token; `H0105` for the token file.
+    /// `H0501`..`H0505` for the folder, the address and the tokens; `H0105` for the token file; `H0512`
+    /// for the certificate.
     pub fn start(config: Config) -> Result<Self> {
-        let access = match &config.token_file {
-            Some(path) => Access::from_file(path)?,
-            None if config.host.is_loopback() => Access::Open,
-            None => {
-                let message = format!(
-                    "{} can be reached from other machines, and no token protects writes",
-                    config.host
-                );
-                return Err(Error::new(Code::OpenWrites, message).help("pass --token-file PATH"));
-            }
-        };
         let store = Store::open(&config.root)?;
-        let wanted = SocketAddr::new(config.host, config.port);
-        let cannot_bind =
-            move |e: std::io::Error| Error::new(Code::Bind, format!("cannot listen on {wanted}: {e}"));
+        let access = Access::new(store.root(), config.token_file.as_deref(), config.trusted.clone())?;
+        if access.is_open() && !config.host.is_loopback() {
+            let message =
+                format!("{} can be reached from other machines, and no token protects writes", config.host);
+            return Err(Error::new(Code::OpenWrites, message)
+                .help("make tokens with `kernels-cli hub token create`, or pass --token-file PATH"));
+        }
+        let links = LinkKey::of(store.root())?;
+        let failed = |e: std::io::Error| Error::new(Code::Bind, format!("the hub cannot be run: {e}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
-            .map_err(cannot_bind)?;
-        let listener = runtime.block_on(TcpListener::bind(wanted)).map_err(cannot_bind)?;
-        let address = listener.local_addr().map_err(cannot_bind)?;
+            .map_err(failed)?;
+        let tls = config.tls.as_ref().map(|tls| runtime.block_on(listen::read_tls(tls))).transpose()?;
+        let listener = listen::bind(SocketAddr::new(config.host, config.port))?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (https, open) = (tls.is_some(), access.is_open());
+        let handle = axum_server::Handle::new();
 
-        let app = App(Arc::new(AppState { store, access, address, config }));
-        let (stop, stopped) = oneshot::channel();
+        let (served, idle) = (handle.clone(), config.idle);
+        let metrics = Metrics::default();
+        let app = App(Arc::new(AppState { store, access, links, metrics, address, config }));
         let serve = move || {
-            runtime.block_on(async {
-                let service = routes::router(app);
-                axum::serve(listener, service)
-                    .with_graceful_shutdown(async {
-                        // A dropped sender means the same as a message.
-                        let _ = stopped.await;
-                    })
-                    .await
-                    .map_err(cannot_bind)
-            })
+            let service = routes::router(app);
+            runtime.block_on(listen::serve(listener, tls, served, service, idle)).map_err(failed)
         };
-        let thread = std::thread::Builder::new().name("hub".into()).spawn(serve).map_err(cannot_bind)?;
-        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("hub".into()).spawn(serve).map_err(failed)?;
+        Ok(Self { address, https, open, handle, thread: Some(thread) })
     }
 
     /// The address for `HF_ENDPOINT`, such as `http://127.0.0.1:8000`.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", if self.https { "https" } else { "http" }, self.address)
+    }
+
+    /// Whether nobody needed a token when it started.
+    pub fn is_open(&self) -> bool {
+        self.open
     }
 
     /// Serves until Ctrl-C or, on Unix, SIGTERM; then finishes the requests that are running.
@@ -158,7 +128,7 @@ impl Hub {
     }
 
     fn shut_down(&mut self) -> Result<()> {
-        self.stop.take();
+        self.handle.graceful_shutdown(Some(listen::FAREWELL));
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(Error::new(Code::Bind, "the hub's thread panicked")),

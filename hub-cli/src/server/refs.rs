@@ -1,40 +1,46 @@
 //! Endpoints for branches and tags.
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::access::Caller;
 use super::respond::Answer;
 use super::routes::{RepoAndOne, RepoOnly, blocking};
-use super::store::{RefKind, Repo};
+use super::store::{RefKind, RefName, Repo};
 use super::{App, repos::parse};
 
 /// `GET /api/kernels/{owner}/{name}/refs`
 pub(super) async fn list(
     State(app): State<App>,
     Path((owner, name)): RepoOnly,
-    headers: HeaderMap,
+    Query(query): Query<HashMap<String, String>>,
+    caller: Caller,
 ) -> Answer {
     blocking(move || {
-        let repo = app.readable(&owner, &name, &headers)?;
-        let branches = named(&repo, RefKind::Branch, "refs/heads/")?;
-        let tags = named(&repo, RefKind::Tag, "refs/tags/")?;
-        // Python clients read all four keys.
-        Ok(Json(json!({"branches": branches, "tags": tags, "converts": [], "pullRequests": []}))
-            .into_response())
+        let repo = app.readable(&owner, &name, &caller)?;
+        let (branches, tags) = (named(&repo, RefKind::Branch)?, named(&repo, RefKind::Tag)?);
+        // Python clients read these three keys always, and the fourth if they asked for it.
+        let mut refs = json!({"branches": branches, "tags": tags, "converts": []});
+        if query.get("include_prs").is_some_and(|value| matches!(value.as_str(), "1" | "true")) {
+            refs["pullRequests"] = named(&repo, RefKind::Pull)?.into();
+        }
+        Ok(Json(refs).into_response())
     })
     .await
 }
 
-fn named(repo: &Repo<'_>, kind: RefKind, prefix: &str) -> Answer<Vec<Value>> {
+fn named(repo: &Repo<'_>, kind: RefKind) -> Answer<Vec<Value>> {
     let refs = repo.refs(kind)?;
     Ok(refs
         .into_iter()
-        .map(|(name, commit)| json!({"name": name, "ref": format!("{prefix}{name}"), "targetCommit": commit}))
+        .map(|(name, commit)| json!({"name": name, "ref": format!("{}{name}", kind.prefix()), "targetCommit": commit}))
         .collect())
 }
 
@@ -48,12 +54,12 @@ struct NewBranch {
 pub(super) async fn create_branch(
     State(app): State<App>,
     Path((owner, name, branch)): RepoAndOne,
-    headers: HeaderMap,
+    caller: Caller,
     body: Bytes,
 ) -> Answer {
     let request: NewBranch = if body.is_empty() { NewBranch::default() } else { parse(&body)? };
     blocking(move || {
-        let repo = app.readable(&owner, &name, &headers)?;
+        let repo = app.writable(&owner, &name, &caller)?;
         let start = repo.resolve(request.starting_point.as_deref().unwrap_or("main"))?;
         repo.create_ref(RefKind::Branch, &branch, &start)?;
         Ok(StatusCode::OK.into_response())
@@ -65,10 +71,10 @@ pub(super) async fn create_branch(
 pub(super) async fn delete_branch(
     State(app): State<App>,
     Path((owner, name, branch)): RepoAndOne,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Answer {
     blocking(move || {
-        app.readable(&owner, &name, &headers)?.delete_ref(RefKind::Branch, &branch)?;
+        app.writable(&owner, &name, &caller)?.delete_ref(RefKind::Branch, &branch)?;
         Ok(StatusCode::OK.into_response())
     })
     .await
@@ -83,12 +89,12 @@ struct NewTag {
 pub(super) async fn create_tag(
     State(app): State<App>,
     Path((owner, name, revision)): RepoAndOne,
-    headers: HeaderMap,
+    caller: Caller,
     body: Bytes,
 ) -> Answer {
     let request: NewTag = parse(&body)?;
     blocking(move || {
-        let repo = app.readable(&owner, &name, &headers)?;
+        let repo = app.writable(&owner, &name, &caller)?;
         repo.create_ref(RefKind::Tag, &request.tag, &repo.resolve(&revision)?)?;
         Ok(StatusCode::OK.into_response())
     })
@@ -99,10 +105,33 @@ pub(super) async fn create_tag(
 pub(super) async fn delete_tag(
     State(app): State<App>,
     Path((owner, name, tag)): RepoAndOne,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Answer {
     blocking(move || {
-        app.readable(&owner, &name, &headers)?.delete_ref(RefKind::Tag, &tag)?;
+        app.writable(&owner, &name, &caller)?.delete_ref(RefKind::Tag, &tag)?;
+        Ok(StatusCode::OK.into_response())
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Squash {
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// `POST /api/kernels/{owner}/{name}/super-squash/{branch}`: the branch's files as one commit without a past.
+pub(super) async fn squash(
+    State(app): State<App>,
+    Path((owner, name, branch)): RepoAndOne,
+    caller: Caller,
+    body: Bytes,
+) -> Answer {
+    let request: Squash = parse(&body)?;
+    blocking(move || {
+        let repo = app.writable(&owner, &name, &caller)?;
+        let title = request.message.unwrap_or_else(|| format!("Super-squash branch {branch:?}"));
+        repo.squash(&RefName::of_revision(&branch)?, title.trim(), caller.name())?;
         Ok(StatusCode::OK.into_response())
     })
     .await

@@ -1,46 +1,42 @@
-//! Endpoints about whole repositories, their owners and the caller.
+//! Endpoints about whole repositories.
 
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::{Code, Error};
+use crate::error::Code;
 use crate::hub::repo::{RepoId, Version};
 
 use super::App;
-use super::access::USER;
+use super::access::Caller;
 use super::respond::{Answer, Refusal};
 use super::routes::{RepoAndOne, RepoOnly, blocking};
 use super::store::{RefKind, Repo};
 use super::time::iso8601;
 
 /// `GET /api/kernels/{owner}/{name}`
-pub(super) async fn info(
-    State(app): State<App>,
-    Path((owner, name)): RepoOnly,
-    headers: HeaderMap,
-) -> Answer {
-    info_at(State(app), Path((owner, name, "main".into())), headers).await
+pub(super) async fn info(State(app): State<App>, Path((owner, name)): RepoOnly, caller: Caller) -> Answer {
+    info_at(State(app), Path((owner, name, "main".into())), caller).await
 }
 
 /// `GET /api/kernels/{owner}/{name}/revision/{revision}`
 pub(super) async fn info_at(
     State(app): State<App>,
     Path((owner, name, revision)): RepoAndOne,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Answer {
     blocking(move || {
-        Ok(Json(describe(&app, &app.readable(&owner, &name, &headers)?, &revision)?).into_response())
+        Ok(Json(describe(&app, &app.readable(&owner, &name, &caller)?, &revision)?).into_response())
     })
     .await
 }
 
 fn describe(app: &App, repo: &Repo<'_>, revision: &str) -> Answer<Value> {
-    let (commit, info) = (repo.resolve(revision)?, repo.info()?);
+    let (commit, info) = (repo.resolve(revision)?, repo.info());
     let tree = repo.tree(&commit)?;
     let siblings: Vec<_> = tree
         .files
@@ -51,7 +47,7 @@ fn describe(app: &App, repo: &Repo<'_>, revision: &str) -> Answer<Value> {
         "_id": repo.id(), "id": repo.id(), "author": repo.id().owner(), "sha": commit,
         "createdAt": iso8601(info.created), "lastModified": iso8601(repo.commit(&commit)?.date),
         "private": info.private, "gated": false, "disabled": false, "downloads": 0, "likes": 0,
-        "trustedPublisher": app.config.trusted.contains(repo.id().owner()),
+        "trustedPublisher": app.access.trusts(repo.id().owner()),
         "siblings": siblings,
     }))
 }
@@ -65,14 +61,13 @@ pub(super) struct Filter {
 }
 
 /// `GET /api/kernels?author=&search=&limit=`
-pub(super) async fn list(State(app): State<App>, Query(filter): Query<Filter>, headers: HeaderMap) -> Answer {
+pub(super) async fn list(State(app): State<App>, Query(filter): Query<Filter>, caller: Caller) -> Answer {
     blocking(move || {
-        let known = app.access.may_write(&headers);
         let mut found = Vec::new();
         for repo in app.store.repos()? {
             let by_author = filter.author.as_deref().is_none_or(|a| a == repo.id().owner());
             let by_name = filter.search.as_deref().is_none_or(|s| repo.id().to_string().contains(s));
-            if by_author && by_name && (known || !repo.info()?.private) {
+            if by_author && by_name && caller.may_read(repo.id(), repo.info().private) {
                 let mut value = describe(&app, &repo, "main")?;
                 let branches = repo.refs(RefKind::Branch)?;
                 let mut versions: Vec<_> = branches.keys().filter_map(|b| Version::from_branch(b)).collect();
@@ -101,22 +96,23 @@ struct Create {
 }
 
 impl Create {
-    fn id(&self) -> Answer<RepoId> {
+    fn id(&self, caller: &Caller) -> Answer<RepoId> {
         if self.kind.as_deref() != Some("kernel") {
             return Err(Refusal::bad_request("this hub holds repositories of type `kernel` only"));
         }
-        Ok(RepoId::new(self.organization.as_deref().unwrap_or(USER), &self.name)?)
+        Ok(RepoId::new(self.organization.as_deref().unwrap_or(caller.name()), &self.name)?)
     }
 }
 
 /// `POST /api/repos/create`
-pub(super) async fn create(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Answer {
+pub(super) async fn create(State(app): State<App>, caller: Caller, body: Bytes) -> Answer {
     let request: Create = parse(&body)?;
     blocking(move || {
-        let id = request.id()?;
+        let id = request.id(&caller)?;
+        app.check_writer(&id, &caller)?;
         let private = request.private == Some(true) || request.visibility.as_deref() == Some("private");
-        let url = format!("{}/kernels/{id}", app.endpoint(&headers));
-        match app.store.create(&id, private, USER) {
+        let url = format!("{}/kernels/{id}", caller.address);
+        match app.store.create(&id, private, caller.name()) {
             Ok(()) => Ok(Json(json!({"url": url, "name": id})).into_response()),
             // Clients that accept an existing repository read its address from the refusal.
             Err(e) if e.code() == Code::Exists => {
@@ -129,10 +125,11 @@ pub(super) async fn create(State(app): State<App>, headers: HeaderMap, body: Byt
 }
 
 /// `DELETE /api/repos/delete`
-pub(super) async fn delete(State(app): State<App>, body: Bytes) -> Answer {
+pub(super) async fn delete(State(app): State<App>, caller: Caller, body: Bytes) -> Answer {
     let request: Create = parse(&body)?;
     blocking(move || {
-        app.store.delete(&request.id()?)?;
+        let id = request.id(&caller)?;
+        app.store.delete(app.writable(id.owner(), id.name(), &caller)?.id())?;
         Ok(StatusCode::OK.into_response())
     })
     .await
@@ -148,47 +145,76 @@ struct Rename {
 }
 
 /// `POST /api/repos/move`
-pub(super) async fn rename(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Answer {
+pub(super) async fn rename(State(app): State<App>, caller: Caller, body: Bytes) -> Answer {
     let request: Rename = parse(&body)?;
     if request.kind != "kernel" {
         return Err(Refusal::bad_request("this hub holds repositories of type `kernel` only"));
     }
     blocking(move || {
-        let to: RepoId = request.to_repo.parse()?;
-        app.store.rename(&request.from_repo.parse()?, &to)?;
-        Ok(Json(json!({"url": format!("{}/kernels/{to}", app.endpoint(&headers))})).into_response())
+        let (from, to): (RepoId, RepoId) = (request.from_repo.parse()?, request.to_repo.parse()?);
+        app.check_writer(&to, &caller)?;
+        app.store.rename(app.writable(from.owner(), from.name(), &caller)?.id(), &to)?;
+        Ok(Json(json!({"url": format!("{}/kernels/{to}", caller.address)})).into_response())
     })
     .await
 }
 
-/// `GET /api/organizations/{owner}/overview`: whether Python clients may trust this publisher.
-pub(super) async fn owner(State(app): State<App>, Path(owner): Path<String>) -> Answer {
-    blocking(move || {
-        let trusted = app.config.trusted.contains(&owner);
-        if !trusted && !app.store.repos()?.iter().any(|r| r.id().owner() == owner) {
-            return Err(
-                Error::new(Code::RepoNotFound, format!("nobody named {owner:?} has published here")).into()
-            );
+#[derive(Deserialize)]
+struct Settings {
+    private: Option<bool>,
+    visibility: Option<String>,
+}
+
+/// `PUT /api/kernels/{owner}/{name}/settings`
+pub(super) async fn settings(
+    State(app): State<App>,
+    Path((owner, name)): RepoOnly,
+    caller: Caller,
+    body: Bytes,
+) -> Answer {
+    let request: Settings = parse(&body)?;
+    let private = match (request.private, request.visibility.as_deref()) {
+        (Some(private), _) => Some(private),
+        (None, Some(visibility @ ("private" | "public"))) => Some(visibility == "private"),
+        (None, Some(other)) => {
+            return Err(Refusal::bad_request(format!("the visibility {other:?} is not known")));
         }
-        let overview = json!({
-            "name": owner, "fullname": owner, "avatarUrl": "", "type": "org", "isEnterprise": false,
-            "trustedKernelPublisher": trusted,
-        });
-        Ok(Json(overview).into_response())
+        (None, None) => None,
+    };
+    blocking(move || {
+        let repo = app.writable(&owner, &name, &caller)?;
+        if let Some(private) = private {
+            repo.set_private(private)?;
+        }
+        Ok(Json(json!({"private": private.unwrap_or(repo.info().private)})).into_response())
     })
     .await
 }
 
-/// `GET /api/whoami-v2`
-pub(super) async fn whoami(State(app): State<App>, headers: HeaderMap) -> Answer {
-    if !app.access.is_known(&headers) {
-        return Err(Refusal::no_token("Invalid credentials in Authorization header"));
-    }
-    let user = json!({
-        "type": "user", "id": USER, "name": USER, "fullname": USER, "isPro": false, "avatarUrl": "", "orgs": [],
-        "auth": {"type": "access_token", "accessToken": {"displayName": "hub", "role": "write"}},
-    });
-    Ok(Json(user).into_response())
+/// `GET /api/kernels/{owner}/{name}/auth-check`: 200 if the caller may read the repository.
+pub(super) async fn may_read(
+    State(app): State<App>,
+    Path((owner, name)): RepoOnly,
+    caller: Caller,
+) -> Answer {
+    blocking(move || {
+        app.readable(&owner, &name, &caller)?;
+        Ok(StatusCode::OK.into_response())
+    })
+    .await
+}
+
+/// `GET /api/kernels/{owner}/{name}/auth-check/write`: 200 if the caller may change the repository.
+pub(super) async fn may_write(
+    State(app): State<App>,
+    Path((owner, name)): RepoOnly,
+    caller: Caller,
+) -> Answer {
+    blocking(move || {
+        app.writable(&owner, &name, &caller)?;
+        Ok(StatusCode::OK.into_response())
+    })
+    .await
 }
 
 /// `POST /api/validate-yaml`: the card's front matter is not constrained here.

@@ -32,6 +32,21 @@ impl Refusal {
         Error::new(Code::Stored, "the hub failed while it handled this request").into()
     }
 
+    /// The status that it is answered with.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What is wrong, in a sentence.
+    pub(super) fn message(&self) -> String {
+        self.error.to_string()
+    }
+
+    /// The refusal as git-lfs shows it for one object of many.
+    pub(super) fn to_lfs(&self) -> serde_json::Value {
+        serde_json::json!({"code": self.status.as_u16(), "message": self.error.to_string()})
+    }
+
     /// A part of the Hub's API that this hub does not have: 404, so that clients fall back where they can.
     pub(super) fn unsupported(message: impl Into<String>) -> Self {
         Error::new(Code::Unsupported, message).into()
@@ -41,14 +56,19 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = match error.code() {
-            Code::RepoId | Code::Revision | Code::Path | Code::BadRequest | Code::File | Code::ObjectId => {
-                StatusCode::BAD_REQUEST
-            }
+            Code::RepoId
+            | Code::Revision
+            | Code::Path
+            | Code::BadRequest
+            | Code::File
+            | Code::ObjectId
+            | Code::Size
+            | Code::Content => StatusCode::BAD_REQUEST,
             Code::RepoNotFound | Code::RevisionNotFound | Code::FileNotFound | Code::Unsupported => {
                 StatusCode::NOT_FOUND
             }
-            Code::NotAllowed => StatusCode::FORBIDDEN,
-            Code::Exists => StatusCode::CONFLICT,
+            Code::NotAllowed | Code::Quota => StatusCode::FORBIDDEN,
+            Code::Exists | Code::Conflict => StatusCode::CONFLICT,
             Code::Moved => StatusCode::PRECONDITION_FAILED,
             Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -60,6 +80,9 @@ impl From<Error> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let doc = self.error.code().doc();
+        if self.status.is_server_error() {
+            tracing::error!(error = %self.error, "a request failed");
+        }
         // The three names that clients of the Hub tell apart; without one they take a 404 for a broken hub.
         let name = match self.error.code() {
             Code::RepoNotFound => "RepoNotFound",

@@ -8,11 +8,11 @@ use base64::Engine;
 use serde::Deserialize;
 
 use crate::error::{Code, Error};
-use crate::hub::oid::CommitId;
+use crate::hub::oid::{CommitId, Oid};
 use crate::hub::path::RepoPath;
 
 use super::respond::{Answer, Refusal};
-use super::store::{Change, Repo};
+use super::store::{Change, Repo, StoredFile};
 
 /// The most changes in one commit.
 const MAX_CHANGES: usize = 20_000;
@@ -32,7 +32,7 @@ pub(super) struct Header {
 enum Line {
     Header(Header),
     File(File),
-    LfsFile(serde::de::IgnoredAny),
+    LfsFile(LargeFile),
     DeletedFile(Deleted),
     DeletedFolder(Deleted),
 }
@@ -45,21 +45,40 @@ struct File {
     encoding: Option<String>,
 }
 
+/// A file that was uploaded before, through LFS.
+#[derive(Deserialize)]
+struct LargeFile {
+    path: String,
+    oid: String,
+    /// Clients leave it out when they copy a file.
+    #[serde(default)]
+    size: Option<u64>,
+}
+
 #[derive(Deserialize)]
 struct Deleted {
     path: String,
 }
 
 /// What the lines read so far ask for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Upload {
     pub(super) header: Option<Header>,
     pub(super) changes: Vec<Change>,
+    /// The largest file, in bytes.
+    max_file: usize,
+    /// How many bytes the owner may still store, if there is a quota.
+    room: Option<u64>,
 }
 
 impl Upload {
+    /// An upload of files of at most `max_file` bytes, `room` bytes of new content in all.
+    pub(super) fn new(max_file: usize, room: Option<u64>) -> Self {
+        Self { header: None, changes: Vec::new(), max_file, room }
+    }
+
     /// Takes one more line; the content of a file goes to `repo`'s objects at once.
-    pub(super) fn take(&mut self, line: &[u8], repo: &Repo<'_>, max_file: usize) -> Answer<()> {
+    pub(super) fn take(&mut self, line: &[u8], repo: &Repo<'_>) -> Answer<()> {
         let line = serde_json::from_slice(line)
             .map_err(|e| Refusal::bad_request(format!("a line of the commit is not valid: {e}")))?;
         if self.changes.len() == MAX_CHANGES {
@@ -81,17 +100,25 @@ impl Upload {
             Line::File(file) => {
                 let path = publishable(&file.path)?;
                 let content = decode(&file)?;
-                if content.len() > max_file {
+                if content.len() > self.max_file {
                     return Err(Error::new(
                         Code::TooLarge,
-                        format!("{path} is larger than {max_file} bytes"),
+                        format!("{path} is larger than {} bytes", self.max_file),
                     )
                     .into());
                 }
-                self.changes.push(Change::Put(path, repo.put_object(&content)?));
+                self.changes.push(Change::Put(path, repo.put_object(&content, &mut self.room)?));
             }
-            Line::LfsFile(_) => {
-                return Err(Refusal::unsupported("this hub takes files inline, not through LFS"));
+            Line::LfsFile(file) => {
+                let (path, sha256) = (publishable(&file.path)?, large_id(&file.oid)?);
+                let stored = repo.object_size(&sha256)?;
+                let size = file.size.or(stored).unwrap_or_default();
+                if stored != Some(size) || !repo.has_object(&sha256, size)? {
+                    return Err(Refusal::bad_request(format!(
+                        "{path} has not been uploaded: there is no content {sha256} of {size} bytes"
+                    )));
+                }
+                self.changes.push(Change::Put(path, StoredFile::large(sha256, size)));
             }
             Line::DeletedFile(d) => self.changes.push(Change::DeleteFile(RepoPath::parse(&d.path)?)),
             Line::DeletedFolder(d) => {
@@ -99,6 +126,14 @@ impl Upload {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks the id of a large file: a SHA-256.
+pub(super) fn large_id(text: &str) -> Answer<Oid> {
+    match Oid::parse(text) {
+        Ok(oid) if text.len() == 64 => Ok(oid),
+        _ => Err(Refusal::bad_request(format!("{text:?} is not a SHA-256 in hexadecimal digits"))),
     }
 }
 
@@ -127,20 +162,63 @@ fn decode(file: &File) -> Answer<Vec<u8>> {
     }
 }
 
+/// A body, a piece at a time.
+pub(super) struct Chunks {
+    body: Body,
+    received: u64,
+    limit: u64,
+}
+
+impl Chunks {
+    /// The pieces of `body`, which may have `limit` bytes.
+    pub(super) fn new(body: Body, limit: u64) -> Self {
+        Self { body, received: 0, limit }
+    }
+
+    /// The next piece.
+    pub(super) async fn next(&mut self) -> Answer<Option<Bytes>> {
+        loop {
+            match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
+                None => return Ok(None),
+                Some(Err(e)) => return Err(Refusal::bad_request(format!("the body ended early: {e}"))),
+                Some(Ok(frame)) => {
+                    let Ok(chunk) = frame.into_data() else { continue };
+                    self.received += chunk.len() as u64;
+                    if self.received > self.limit {
+                        let message = format!("the upload is larger than {} bytes", self.limit);
+                        return Err(Error::new(Code::TooLarge, message).into());
+                    }
+                    return Ok(Some(chunk));
+                }
+            }
+        }
+    }
+
+    /// The next pieces together, `size` bytes or a little more; fewer only at the end.
+    pub(super) async fn gather(&mut self, size: usize) -> Answer<Vec<u8>> {
+        let mut gathered = Vec::new();
+        while gathered.len() < size {
+            match self.next().await? {
+                Some(chunk) => gathered.extend_from_slice(&chunk),
+                None => break,
+            }
+        }
+        Ok(gathered)
+    }
+}
+
 /// Splits a body into lines, holding at most one of them in memory.
 pub(super) struct Lines {
-    body: Body,
+    chunks: Chunks,
     pending: Vec<u8>,
     ended: bool,
-    received: u64,
     max_line: usize,
-    max_total: u64,
 }
 
 impl Lines {
     /// Lines of `body`, each of at most `max_line` bytes, `max_total` in all.
     pub(super) fn new(body: Body, max_line: usize, max_total: u64) -> Self {
-        Self { body, pending: Vec::new(), ended: false, received: 0, max_line, max_total }
+        Self { chunks: Chunks::new(body, max_total), pending: Vec::new(), ended: false, max_line }
     }
 
     /// The next line that is not blank.
@@ -161,37 +239,13 @@ impl Lines {
                 return Ok((!line.trim_ascii().is_empty()).then_some(line));
             }
             searched = self.pending.len();
-            match self.chunk().await? {
+            match self.chunks.next().await? {
                 Some(chunk) => self.pending.extend_from_slice(&chunk),
                 None => self.ended = true,
             }
             if self.pending.len() > self.max_line {
-                return Err(Error::new(
-                    Code::TooLarge,
-                    format!("a line of the commit is longer than {} bytes", self.max_line),
-                )
-                .into());
-            }
-        }
-    }
-
-    async fn chunk(&mut self) -> Answer<Option<Bytes>> {
-        loop {
-            match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
-                None => return Ok(None),
-                Some(Err(e)) => return Err(Refusal::bad_request(format!("the body ended early: {e}"))),
-                Some(Ok(frame)) => {
-                    let Ok(chunk) = frame.into_data() else { continue };
-                    self.received += chunk.len() as u64;
-                    if self.received > self.max_total {
-                        return Err(Error::new(
-                            Code::TooLarge,
-                            format!("the commit is larger than {} bytes", self.max_total),
-                        )
-                        .into());
-                    }
-                    return Ok(Some(chunk));
-                }
+                let message = format!("a line of the commit is longer than {} bytes", self.max_line);
+                return Err(Error::new(Code::TooLarge, message).into());
             }
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::support::{Bench, run, toy_package};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "build",
     "publish",
     "get",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 19] = [
     "sign",
     "trust",
     "serve",
+    "hub",
     "explain",
     "completions",
 ];

@@ -1,12 +1,16 @@
-//! Trees and commits, with the ids that git would give them.
+//! Trees and commits, with the ids that git would give them, and how a branch moves on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
 use crate::hub::oid::{CommitId, Oid, git_commit_id, git_tree_id};
 use crate::hub::path::RepoPath;
 
-use super::{RefKind, Repo, StoredFile, read_json, repo, to_json};
+use super::{RefName, Repo, StoredFile, repo};
+
+/// How often a commit that names no parent is tried on a branch that keeps moving.
+const ATTEMPTS: usize = 100;
 
 /// The files of one commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -33,6 +37,36 @@ pub(crate) enum Change {
     Put(RepoPath, StoredFile),
     DeleteFile(RepoPath),
     DeleteFolder(RepoPath),
+}
+
+/// A commit to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct NewCommit {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) author: String,
+    /// The head that the branch must have.
+    pub(crate) parent: Option<CommitId>,
+}
+
+impl Commit {
+    /// The id that git gives this commit, from everything else in it.
+    pub(super) fn git_id(&self) -> CommitId {
+        let mut text = format!("tree {}\n", self.tree);
+        if let Some(parent) = &self.parent {
+            text += &format!("parent {parent}\n");
+        }
+        let (author, date) = (&self.author, self.date);
+        text += &format!(
+            "author {author} <> {date} +0000\ncommitter {author} <> {date} +0000\n\n{}\n",
+            self.title
+        );
+        if !self.description.is_empty() {
+            text += &format!("\n{}\n", self.description);
+        }
+        git_commit_id(&text)
+    }
 }
 
 impl Tree {
@@ -72,22 +106,59 @@ impl Tree {
         self.files.iter().filter_map(move |(path, file)| Some((path.as_str().strip_prefix(prefix)?, file)))
     }
 
-    pub(super) fn apply(&mut self, change: Change) -> Result<()> {
+    /// The tree that `changes` make of this one.
+    pub(super) fn changed(&self, changes: &[Change]) -> Result<Self> {
+        let mut tree = self.clone();
+        for change in changes {
+            tree.apply(change)?;
+        }
+        tree.check()?;
+        Ok(tree)
+    }
+
+    /// This tree with what changed from `old` to `new`.
+    ///
+    /// # Errors
+    /// `H0510` naming the files that changed here as well, in another way.
+    pub(super) fn merged(&self, old: &Self, new: &Self) -> Result<Self> {
+        let paths: BTreeSet<_> = old.files.keys().chain(new.files.keys()).collect();
+        let (mut merged, mut conflicts) = (self.clone(), Vec::new());
+        for path in paths {
+            let (was, ours, theirs) = (old.files.get(path), self.files.get(path), new.files.get(path));
+            if theirs == was || theirs == ours {
+                continue;
+            }
+            if ours != was {
+                conflicts.push(path.as_str());
+            } else if let Some(file) = theirs {
+                merged.files.insert(path.clone(), file.clone());
+            } else {
+                merged.files.remove(path);
+            }
+        }
+        if !conflicts.is_empty() {
+            return Err(Error::new(Code::Conflict, format!("both sides changed {}", conflicts.join(", "))));
+        }
+        merged.check()?;
+        Ok(merged)
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<()> {
         let missing = |path: &RepoPath| {
             Error::new(Code::FileNotFound, format!("{path} cannot be deleted: it does not exist"))
         };
         match change {
             Change::Put(path, file) => {
-                self.files.insert(path, file);
+                self.files.insert(path.clone(), file.clone());
             }
             Change::DeleteFile(path) => {
-                self.files.remove(&path).ok_or_else(|| missing(&path))?;
+                self.files.remove(path).ok_or_else(|| missing(path))?;
             }
             Change::DeleteFolder(folder) => {
                 let before = self.files.len();
                 self.files.retain(|path, _| path.strip_folder(folder.as_str()).is_none());
                 if self.files.len() == before {
-                    return Err(missing(&folder));
+                    return Err(missing(folder));
                 }
             }
         }
@@ -95,7 +166,7 @@ impl Tree {
     }
 
     /// Refuses a tree in which a path is a file and a folder at once.
-    pub(super) fn check(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         for path in self.files.keys() {
             for (at, _) in path.as_str().match_indices('/') {
                 let folder = RepoPath::parse(&path.as_str()[..at])?;
@@ -112,17 +183,29 @@ impl Tree {
 }
 
 impl Repo<'_> {
-    pub(crate) fn has_commit(&self, commit: &CommitId) -> bool {
-        self.dir().join("commits").join(format!("{commit}.json")).is_file()
+    pub(super) fn commit_key(&self, commit: &CommitId) -> String {
+        self.key(&format!("commits/{commit}.json"))
+    }
+
+    pub(super) fn tree_key(&self, tree: &Oid) -> String {
+        self.key(&format!("trees/{tree}.json"))
+    }
+
+    pub(crate) fn has_commit(&self, commit: &CommitId) -> Result<bool> {
+        Ok(self.store.backend.size(&self.commit_key(commit))?.is_some())
     }
 
     pub(crate) fn commit(&self, commit: &CommitId) -> Result<Commit> {
-        read_json(&self.dir().join("commits").join(format!("{commit}.json")))
+        self.store.read_json(&self.commit_key(commit))
     }
 
-    pub(crate) fn tree(&self, commit: &CommitId) -> Result<Tree> {
-        let tree = self.commit(commit)?.tree;
-        read_json(&self.dir().join("trees").join(format!("{tree}.json")))
+    pub(crate) fn tree(&self, commit: &CommitId) -> Result<Arc<Tree>> {
+        self.tree_by_id(&self.commit(commit)?.tree)
+    }
+
+    pub(super) fn tree_by_id(&self, tree: &Oid) -> Result<Arc<Tree>> {
+        let key = self.tree_key(tree);
+        self.store.trees.get(&key, || self.store.read_json(&key))
     }
 
     /// The commits from `commit` back to the first, newest first.
@@ -137,47 +220,57 @@ impl Repo<'_> {
         Ok(log)
     }
 
-    /// Commits `changes` to `branch` and returns its new head.
+    /// Makes a commit on `branch` and returns its new head.
     ///
     /// Without a difference there is no new commit. A repetition of the commit that is the head already
     /// (same parent, same tree, same title) returns the head, since clients repeat a request whose
     /// answer was lost.
     ///
     /// # Errors
-    /// `H0203` if there is no such branch, `H0209` if its head is not `expected`.
-    pub(crate) fn commit_changes(
-        &self,
-        branch: &str,
-        expected: Option<&CommitId>,
-        changes: Vec<Change>,
-        (title, description): (&str, &str),
-        user: &str,
-    ) -> Result<CommitId> {
-        let _writing = self.store.write_lock();
-        let head = self.get_ref(RefKind::Branch, branch)?.ok_or_else(|| {
-            Error::new(Code::RevisionNotFound, format!("{} has no branch {branch:?}", self.id()))
-        })?;
-        if let Some(expected) = expected.filter(|e| **e != head) {
-            let last = self.commit(&head)?;
-            if last.parent.as_ref() == Some(expected) && last.title == title {
-                let again = Self::changed(&self.tree(expected)?, changes)?;
-                if again.id() == last.tree {
+    /// `H0203` if there is no such branch, `H0209` if its head is not `new.parent`.
+    pub(crate) fn commit_to(&self, branch: &RefName, new: &NewCommit) -> Result<CommitId> {
+        for _ in 0..ATTEMPTS {
+            let head = self.existing_ref(branch)?;
+            if let Some(expected) = new.parent.as_ref().filter(|parent| **parent != head) {
+                if self.is_repetition(&head, expected, new)? {
                     return Ok(head);
                 }
+                let message = format!("the {branch} of {} is at {head}, not at {expected}", self.id());
+                return Err(Error::new(Code::Moved, message));
             }
-            return Err(Error::new(
-                Code::Moved,
-                format!("{branch} of {} is at {head}, not at {expected}", self.id()),
-            ));
+            let commit = self.commit_on(&head, new)?;
+            if commit == head || self.swap_ref(branch, Some(&head), Some(&commit))? {
+                return Ok(commit);
+            }
         }
-        let old = self.tree(&head)?;
-        let new = Self::changed(&old, changes)?;
-        if new == old {
-            return Ok(head);
+        Err(Error::new(Code::Moved, format!("the {branch} of {} does not stop moving", self.id())))
+    }
+
+    /// Records the commit that `new` makes of `parent`; `parent` itself if it changes nothing.
+    pub(super) fn commit_on(&self, parent: &CommitId, new: &NewCommit) -> Result<CommitId> {
+        let old = self.tree(parent)?;
+        let tree = old.changed(&new.changes)?;
+        if tree == *old {
+            return Ok(parent.clone());
         }
-        let commit = self.record_commit(Some(head), &new, title, description, user)?;
-        self.set_ref(RefKind::Branch, branch, &commit)?;
-        Ok(commit)
+        self.record_commit(Some(parent.clone()), &tree, (&new.title, &new.description), &new.author)
+    }
+
+    fn is_repetition(&self, head: &CommitId, expected: &CommitId, new: &NewCommit) -> Result<bool> {
+        let last = self.commit(head)?;
+        Ok(last.parent.as_ref() == Some(expected)
+            && last.title == new.title
+            && self.tree(expected)?.changed(&new.changes)?.id() == last.tree)
+    }
+
+    /// Replaces the history of `branch` by one commit with the same files.
+    pub(crate) fn squash(&self, branch: &RefName, title: &str, user: &str) -> Result<CommitId> {
+        let head = self.existing_ref(branch)?;
+        let commit = self.record_commit(None, &*self.tree(&head)?, (title, ""), user)?;
+        if self.swap_ref(branch, Some(&head), Some(&commit))? {
+            return Ok(commit);
+        }
+        Err(Error::new(Code::Moved, format!("the {branch} of {} was changed at the same time", self.id())))
     }
 
     /// Writes a commit and its tree; no ref leads to them yet.
@@ -185,31 +278,21 @@ impl Repo<'_> {
         &self,
         parent: Option<CommitId>,
         tree: &Tree,
-        title: &str,
-        description: &str,
+        (title, description): (&str, &str),
         user: &str,
     ) -> Result<CommitId> {
-        let (tree_id, date) = (tree.id(), repo::now());
-        let mut text = format!("tree {tree_id}\n");
-        if let Some(parent) = &parent {
-            text += &format!("parent {parent}\n");
-        }
-        text += &format!("author {user} <> {date} +0000\ncommitter {user} <> {date} +0000\n\n{title}\n");
-        if !description.is_empty() {
-            text += &format!("\n{description}\n");
-        }
-        let id = git_commit_id(&text);
-        let commit = Commit {
-            id: id.clone(),
-            tree: tree_id.clone(),
+        let mut commit = Commit {
+            id: git_commit_id(""),
+            tree: tree.id(),
             parent,
             title: title.to_owned(),
             description: description.to_owned(),
             author: user.to_owned(),
-            date,
+            date: repo::now(),
         };
-        self.store.write(&self.dir().join("trees").join(format!("{tree_id}.json")), &to_json(tree))?;
-        self.store.write(&self.dir().join("commits").join(format!("{id}.json")), &to_json(&commit))?;
-        Ok(id)
+        commit.id = commit.git_id();
+        self.store.write_json(&self.tree_key(&commit.tree), tree)?;
+        self.store.write_json(&self.commit_key(&commit.id), &commit)?;
+        Ok(commit.id)
     }
 }

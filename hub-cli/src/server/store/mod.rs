@@ -1,51 +1,75 @@
-//! What the embedded hub keeps on disk: one folder, no database.
+//! What the embedded hub keeps: one folder, no database.
 //!
 //! ```text
-//! ROOT/hub.json                           the format of this folder
-//! ROOT/lock                               held while a hub serves it
-//! ROOT/kernels/OWNER/NAME/repo.json       who may see it, when it was made
-//!                        /refs/heads/BRANCH   the id of a commit
-//!                        /refs/tags/TAG
-//!                        /commits/ID.json     parent, tree, message, date
-//!                        /trees/ID.json       path -> file
-//!                        /objects/ab/cdef..   contents, by SHA-256
-//! ROOT/incoming/                          files that are being written
-//! ROOT/trash/                             repositories on their way out
+//! ROOT/hub.json                       the format of this folder
+//! ROOT/lock                           held while a hub serves it
+//! ROOT/accounts.json                  users, organisations and hashed tokens, for the operator alone
+//! ROOT/link-key                       what upload links are signed with, likewise
+//! ROOT/names/OWNER/NAME.json          which repository has this name, who may see it, when it was made
+//! ROOT/repos/ID/refs/{heads,tags,pr}/NAME    the id of a commit
+//!              /pulls/N.json          a pull request
+//!              /commits/ID.json       parent, tree, message, date
+//!              /trees/ID.json         path -> file
+//!              /objects/ab/cdef..     contents, by SHA-256
+//!              /parts/..              pieces of a large file that is being uploaded
+//! ROOT/incoming/                      files that are being written
 //! ```
 //! Commits, trees and objects never change once written, and are written before the ref that leads to
-//! them; a ref changes by one atomic rename. So a hub that is killed at any moment loads again in the
-//! state before or after each write, never between.
+//! them; a ref changes by one atomic compare-and-swap. So a hub that is killed at any moment loads again
+//! in the state before or after each write, never between. What no ref leads to is garbage, for
+//! [`collect`](Store::collect).
 
+mod backend;
+mod backup;
+mod folder;
+mod fsck;
+mod gc;
 mod history;
+mod large;
 mod objects;
+mod pulls;
 mod refs;
 mod repo;
+mod trees;
 
+use std::collections::HashMap;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use fs_err as fs;
 
 use crate::atomic;
 use crate::error::{Code, Error, Result};
+use crate::hub::oid::Oid;
 use crate::hub::repo::RepoId;
 
-pub(crate) use history::{Change, Tree};
+use backend::Backend;
+use folder::Folder;
+use trees::TreeCache;
+
+pub(crate) use history::{Change, NewCommit, Tree};
+pub(crate) use large::Incoming;
 pub(crate) use objects::StoredFile;
-pub(crate) use refs::RefKind;
-pub(crate) use repo::Repo;
+pub(crate) use pulls::{Pull, PullStatus};
+pub(crate) use refs::{RefKind, RefName};
+pub(crate) use repo::{Repo, RepoInfo};
 
 /// The format that this build reads and writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// The folder of a hub, locked for this process.
+/// The folder of a hub.
 #[derive(Debug)]
 pub(crate) struct Store {
     root: PathBuf,
-    /// Serializes changes of refs and of the set of repositories.
-    writing: Mutex<()>,
-    _lock: File,
+    backend: Box<dyn Backend>,
+    trees: TreeCache,
+    /// The bytes of contents in each repository, and when they were counted.
+    usage: Mutex<HashMap<Oid, (u64, Instant)>>,
+    /// Held while this process serves the folder.
+    _lock: Option<File>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -54,41 +78,67 @@ struct Format {
 }
 
 impl Store {
-    /// Opens the hub in `root`, making it if `root` is empty or missing.
+    /// Opens the hub in `root` to serve it, making it if `root` is empty or missing.
     ///
     /// # Errors
     /// `H0501` if `root` holds something else, `H0502` if another process serves it.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         let unusable = |why: String| Error::new(Code::Root, format!("{} {why}", root.display()));
         fs::create_dir_all(root).map_err(|e| unusable(format!("cannot be made: {e}")))?;
-        let root = fs::canonicalize(root).map_err(|e| unusable(format!("cannot be opened: {e}")))?;
-
-        let marker = root.join("hub.json");
-        if !marker.exists() {
-            let mut entries = fs::read_dir(&root).map_err(|e| unusable(e.to_string()))?;
+        if !root.join("hub.json").exists() {
+            let mut entries = fs::read_dir(root).map_err(|e| unusable(e.to_string()))?;
             if entries.next().is_some() {
                 return Err(unusable("holds files, but not those of a hub".into()));
             }
-            atomic::write(&marker, &to_json(&Format { format: FORMAT }))?;
+            atomic::write(&root.join("hub.json"), &to_json(&Format { format: FORMAT }))?;
         }
-        let found: Format = read_json(&marker)?;
-        if found.format != FORMAT {
-            return Err(unusable(format!("has format {}, this kernels-cli knows {FORMAT}", found.format)));
-        }
-
-        let lock = root.join("lock");
-        let file = File::options()
+        let mut store = Self::attach(root)?;
+        let path = store.root.join("lock");
+        let lock = File::options()
             .create(true)
             .truncate(false)
             .write(true)
-            .open(&lock)
-            .map_err(|e| Error::io(&lock, e))?;
-        if file.try_lock().is_err() {
+            .open(&path)
+            .map_err(|e| Error::io(&path, e))?;
+        if lock.try_lock().is_err() {
             return Err(Error::new(Code::RootInUse, format!("another hub is serving {}", root.display())));
         }
-        let store = Self { root, writing: Mutex::new(()), _lock: file };
-        store.clear_leftovers()?;
+        store._lock = Some(lock);
+        store.clear_incoming()?;
         Ok(store)
+    }
+
+    /// Opens the hub in `root` beside the process that may be serving it.
+    ///
+    /// # Errors
+    /// `H0501` if `root` holds no hub.
+    pub(crate) fn attach(root: &Path) -> Result<Self> {
+        let unusable = |why: String| Error::new(Code::Root, format!("{} {why}", root.display()));
+        let root = fs::canonicalize(root).map_err(|e| unusable(format!("cannot be opened: {e}")))?;
+        let marker = fs::read(root.join("hub.json")).map_err(|_| unusable("holds no hub".into()))?;
+        let found: Format = from_json("hub.json", &marker)?;
+        if found.format != FORMAT {
+            return Err(unusable(format!("has format {}, this kernels-cli knows {FORMAT}", found.format)));
+        }
+        atomic::make_folder(&root.join("incoming"))?;
+        let backend = Box::new(Folder::new(root.clone()));
+        Ok(Self { root, backend, trees: TreeCache::default(), usage: Mutex::default(), _lock: None })
+    }
+
+    /// Opens the hub in `root` beside the process that may be serving it, making it if there is none.
+    ///
+    /// # Errors
+    /// `H0501` if `root` holds something else.
+    pub(crate) fn open_or_attach(root: &Path) -> Result<Self> {
+        match Self::open(root) {
+            Err(e) if e.code() == Code::RootInUse => Self::attach(root),
+            opened => opened,
+        }
+    }
+
+    /// The folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// The repository `id`.
@@ -96,22 +146,37 @@ impl Store {
     /// # Errors
     /// `H0202` if there is none.
     pub(crate) fn repo(&self, id: &RepoId) -> Result<Repo<'_>> {
-        let repo = Repo::at(self, id.clone());
-        if repo.exists() { Ok(repo) } else { Err(missing_repo(id)) }
+        let key = name_key(id);
+        let bytes = self.backend.read(&key)?.ok_or_else(|| missing_repo(id))?;
+        Ok(Repo { store: self, id: id.clone(), info: from_json(&key, &bytes)? })
     }
 
     /// All repositories, sorted by id.
     pub(crate) fn repos(&self) -> Result<Vec<Repo<'_>>> {
         let mut repos = Vec::new();
-        let top = self.root.join("kernels");
-        for owner in folder_names(&top)? {
-            for name in folder_names(&top.join(&owner))? {
-                if let Ok(id) = RepoId::new(&owner, &name) {
-                    repos.extend(self.repo(&id).ok());
-                }
+        for owner in self.backend.names("names")? {
+            repos.extend(self.repos_of(&owner)?);
+        }
+        Ok(repos)
+    }
+
+    /// The repositories of one owner, sorted by name.
+    pub(crate) fn repos_of(&self, owner: &str) -> Result<Vec<Repo<'_>>> {
+        if RepoId::new(owner, "x").is_err() {
+            return Ok(Vec::new());
+        }
+        let names = self.backend.names(&format!("names/{owner}"))?;
+        let ids = names.iter().filter_map(|name| RepoId::new(owner, name.strip_suffix(".json")?).ok());
+        let mut repos = Vec::new();
+        for id in ids {
+            match self.repo(&id) {
+                Ok(repo) => repos.push(repo),
+                // Deleted since it was listed.
+                Err(e) if e.code() == Code::RepoNotFound => {}
+                Err(e) => return Err(e),
             }
         }
-        repos.sort_by(|a, b| a.id().cmp(b.id()));
+        repos.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(repos)
     }
 
@@ -120,57 +185,70 @@ impl Store {
     /// # Errors
     /// `H0507` if it exists.
     pub(crate) fn create(&self, id: &RepoId, private: bool, user: &str) -> Result<()> {
-        let _writing = self.write_lock();
-        let repo = Repo::at(self, id.clone());
-        if repo.exists() {
-            return Err(Error::new(Code::Exists, format!("the repository {id} exists")));
+        let exists = || Error::new(Code::Exists, format!("the repository {id} exists"));
+        if self.repo(id).is_ok() {
+            return Err(exists());
         }
-        repo.initialize(private, user)
+        let mut random = [0; 20];
+        getrandom::fill(&mut random).map_err(|e| Error::io(&self.root, e.into()))?;
+        let info = RepoInfo { folder: Oid::parse(&hex::encode(random))?, private, created: repo::now() };
+        let repo = Repo { store: self, id: id.clone(), info };
+        repo.initialize(user)?;
+        // The name, last, is what makes the repository exist.
+        if self.backend.swap(&name_key(id), None, Some(&to_json(&repo.info)))? {
+            Ok(())
+        } else {
+            Err(exists())
+        }
     }
 
-    /// Removes the repository `id` with all its history.
+    /// Takes the repository's name away; its contents are garbage from then on.
+    ///
+    /// # Errors
+    /// `H0202` if there is no such repository.
     pub(crate) fn delete(&self, id: &RepoId) -> Result<()> {
-        let _writing = self.write_lock();
         let repo = self.repo(id)?;
-        let trash = self.root.join("trash");
-        let grave = tempfile::tempdir_in(&trash).map_err(|e| Error::io(&trash, e))?;
-        let to = grave.path().join("repo");
-        fs::rename(repo.dir(), &to).map_err(|e| Error::io(repo.dir(), e))?;
-        atomic::sync_folder(repo.dir().parent().unwrap_or(&self.root))
+        let removed = self.backend.swap(&name_key(id), Some(&to_json(&repo.info)), None)?;
+        if removed { Ok(()) } else { Err(missing_repo(id)) }
     }
 
     /// Gives the repository `from` the id `to`.
+    ///
+    /// # Errors
+    /// `H0202` if there is no `from`, `H0507` if there is another `to`.
     pub(crate) fn rename(&self, from: &RepoId, to: &RepoId) -> Result<()> {
-        let _writing = self.write_lock();
-        let from = self.repo(from)?;
-        let target = Repo::at(self, to.clone());
-        if target.exists() {
+        let repo = self.repo(from)?;
+        let record = to_json(&repo.info);
+        // A rename that was interrupted left the repository with both names: repeating it ends it.
+        let done = self.repo(to).is_ok_and(|other| other.info.folder == repo.info.folder && from != to);
+        if !done && !self.backend.swap(&name_key(to), None, Some(&record))? {
             return Err(Error::new(Code::Exists, format!("the repository {to} exists")));
         }
-        let folder = target.dir().parent().unwrap_or(&self.root);
-        atomic::make_folder(folder)?;
-        fs::rename(from.dir(), target.dir()).map_err(|e| Error::io(from.dir(), e))?;
-        atomic::sync_folder(folder)
+        self.backend.swap(&name_key(from), Some(&record), None)?;
+        Ok(())
     }
 
-    fn write_lock(&self) -> std::sync::MutexGuard<'_, ()> {
-        // The guarded data are on disk and consistent at every step, so a panic elsewhere spoils nothing.
-        self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn write_json(&self, key: &str, value: &impl serde::Serialize) -> Result<()> {
+        let mut file = self.backend.scratch()?;
+        file.write_all(&to_json(value)).map_err(|e| Error::io(file.path(), e))?;
+        self.backend.put(key, file)
     }
 
-    /// Writes a file of this hub, whole or not at all.
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        atomic::write_through(&self.root.join("incoming"), path, bytes)
+    fn read_json<T: serde::de::DeserializeOwned>(&self, key: &str) -> Result<T> {
+        let bytes = self.backend.read(key)?;
+        from_json(key, &bytes.ok_or_else(|| Error::new(Code::Stored, format!("{key} is missing")))?)
+    }
+
+    fn lock_usage(&self) -> MutexGuard<'_, HashMap<Oid, (u64, Instant)>> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes what an earlier process did not finish.
-    fn clear_leftovers(&self) -> Result<()> {
-        for name in ["trash", "incoming"] {
-            let folder = self.root.join(name);
-            if folder.exists() {
-                fs::remove_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
-            }
-            atomic::make_folder(&folder)?;
+    fn clear_incoming(&self) -> Result<()> {
+        let folder = self.root.join("incoming");
+        for entry in fs::read_dir(&folder).map_err(|e| Error::io(&folder, e))? {
+            let path = entry.map_err(|e| Error::io(&folder, e))?.path();
+            fs::remove_file(&path).map_err(|e| Error::io(&path, e))?;
         }
         Ok(())
     }
@@ -181,19 +259,8 @@ pub(crate) fn missing_repo(id: &RepoId) -> Error {
     Error::new(Code::RepoNotFound, format!("there is no repository {id}"))
 }
 
-/// The names of the entries in `folder`; none if it does not exist.
-fn folder_names(folder: &Path) -> Result<Vec<String>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Error::io(folder, e)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|e| Error::io(folder, e))?;
-        names.extend(entry.file_name().into_string().ok());
-    }
-    Ok(names)
+fn name_key(id: &RepoId) -> String {
+    format!("names/{}/{}.json", id.owner(), id.name())
 }
 
 fn to_json(value: &impl serde::Serialize) -> Vec<u8> {
@@ -201,8 +268,6 @@ fn to_json(value: &impl serde::Serialize) -> Vec<u8> {
         .expect("the hub's records have string keys and no other obstacles to JSON")
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let damaged = |why: String| Error::new(Code::Stored, format!("{}: {why}", path.display()));
-    let bytes = fs::read(path).map_err(|e| damaged(e.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))
+fn from_json<T: serde::de::DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|e| Error::new(Code::Stored, format!("{key}: {e}")))
 }

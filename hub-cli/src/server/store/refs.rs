@@ -1,33 +1,38 @@
-//! Branches and tags: names that lead to commits.
+//! Branches, tags and pull requests: names that lead to commits.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fmt;
 
-use fs_err as fs;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::atomic;
 use crate::error::{Code, Error, Result};
 use crate::hub::oid::CommitId;
 use crate::hub::repo::check_ref_name;
 
-use super::{Repo, folder_names};
+use super::Repo;
 
-/// A ref's name is one file name: `/` and `.` at its start are escaped.
-const FILE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+/// A ref's name is one part of a key: `/` is escaped.
+const KEY_PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// The two kinds of refs.
+/// The kinds of refs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefKind {
     Branch,
     Tag,
+    /// The proposed state of a pull request; the name is its number.
+    Pull,
 }
 
 impl RefKind {
-    fn folder(self) -> &'static str {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 3] = [Self::Branch, Self::Tag, Self::Pull];
+
+    /// What stands before the name in a full ref.
+    pub(crate) fn prefix(self) -> &'static str {
         match self {
-            Self::Branch => "refs/heads",
-            Self::Tag => "refs/tags",
+            Self::Branch => "refs/heads/",
+            Self::Tag => "refs/tags/",
+            Self::Pull => "refs/pr/",
         }
     }
 
@@ -35,7 +40,65 @@ impl RefKind {
         match self {
             Self::Branch => "branch",
             Self::Tag => "tag",
+            Self::Pull => "pull request",
         }
+    }
+
+    fn folder(self) -> &'static str {
+        self.prefix().trim_end_matches('/')
+    }
+}
+
+/// A checked name of a ref.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RefName {
+    kind: RefKind,
+    name: String,
+}
+
+impl RefName {
+    /// The ref of `kind` called `name`.
+    ///
+    /// # Errors
+    /// `H0102` if that is not a name.
+    pub(crate) fn new(kind: RefKind, name: &str) -> Result<Self> {
+        check_ref_name(name)?;
+        // File systems end at 255 bytes, and an escaped byte takes three.
+        if utf8_percent_encode(name, KEY_PART).map(str::len).sum::<usize>() > 240 {
+            return Err(Error::new(Code::Revision, format!("the name {name:?} is too long")));
+        }
+        Ok(Self { kind, name: name.to_owned() })
+    }
+
+    /// What a writer calls `revision`: `refs/heads/x`, `refs/pr/1`, or the bare name of a branch.
+    ///
+    /// # Errors
+    /// `H0102` if that is not a name.
+    pub(crate) fn of_revision(revision: &str) -> Result<Self> {
+        for kind in RefKind::ALL {
+            if let Some(name) = revision.strip_prefix(kind.prefix()) {
+                return Self::new(kind, name);
+            }
+        }
+        Self::new(RefKind::Branch, revision)
+    }
+
+    pub(crate) fn kind(&self) -> RefKind {
+        self.kind
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn key(&self, repo: &Repo<'_>) -> String {
+        repo.key(&format!("{}/{}", self.kind.folder(), utf8_percent_encode(&self.name, KEY_PART)))
+    }
+}
+
+impl fmt::Display for RefName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.kind.noun(), self.name)
     }
 }
 
@@ -43,31 +106,39 @@ impl Repo<'_> {
     /// All refs of `kind` with their commits.
     pub(crate) fn refs(&self, kind: RefKind) -> Result<BTreeMap<String, CommitId>> {
         let mut refs = BTreeMap::new();
-        for file in folder_names(&self.dir().join(kind.folder()))? {
-            let Ok(name) = percent_decode_str(&file).decode_utf8() else { continue };
-            if check_ref_name(&name).is_ok()
-                && let Some(commit) = self.get_ref(kind, &name)?
+        for part in self.store.backend.names(&self.key(kind.folder()))? {
+            let Ok(name) = percent_decode_str(&part).decode_utf8() else { continue };
+            if let Ok(name) = RefName::new(kind, &name)
+                && let Some(commit) = self.get_ref(&name)?
             {
-                refs.insert(name.into_owned(), commit);
+                refs.insert(name.name, commit);
             }
         }
         Ok(refs)
     }
 
-    /// The commit of the branch, tag or commit id `revision` (also as `refs/heads/..`, `refs/tags/..`).
+    /// All refs with their commits.
+    pub(super) fn heads(&self) -> Result<Vec<(RefName, CommitId)>> {
+        let mut heads = Vec::new();
+        for kind in RefKind::ALL {
+            heads.extend(self.refs(kind)?.into_iter().map(|(name, commit)| (RefName { kind, name }, commit)));
+        }
+        Ok(heads)
+    }
+
+    /// The commit of the branch, tag or commit id `revision` (also as `refs/heads/..`, `refs/pr/..`).
     ///
     /// # Errors
     /// `H0203` if there is none.
     pub(crate) fn resolve(&self, revision: &str) -> Result<CommitId> {
-        let found = if let Some(branch) = revision.strip_prefix("refs/heads/") {
-            self.get_ref(RefKind::Branch, branch)?
-        } else if let Some(tag) = revision.strip_prefix("refs/tags/") {
-            self.get_ref(RefKind::Tag, tag)?
+        let named = |kind| RefName::new(kind, revision).map_or(Ok(None), |name| self.get_ref(&name));
+        let found = if revision.starts_with("refs/") {
+            RefName::of_revision(revision).map_or(Ok(None), |name| self.get_ref(&name))?
         } else if let Ok(commit) = revision.parse() {
-            self.has_commit(&commit).then_some(commit)
+            self.has_commit(&commit)?.then_some(commit)
         } else {
-            match self.get_ref(RefKind::Branch, revision)? {
-                None => self.get_ref(RefKind::Tag, revision)?,
+            match named(RefKind::Branch)? {
+                None => named(RefKind::Tag)?,
                 found => found,
             }
         };
@@ -81,57 +152,60 @@ impl Repo<'_> {
     /// # Errors
     /// `H0507` if it exists, `H0506` if its name would be ambiguous.
     pub(crate) fn create_ref(&self, kind: RefKind, name: &str, commit: &CommitId) -> Result<()> {
-        check_ref_name(name)?;
-        if name.starts_with("refs/") || name.parse::<CommitId>().is_ok() {
-            return Err(Error::new(Code::BadRequest, format!("{name:?} may not name a {}", kind.noun())));
-        }
-        let _writing = self.store.write_lock();
-        if self.get_ref(kind, name)?.is_some() {
+        let name = RefName::new(kind, name)?;
+        if name.name.starts_with("refs/") || name.name.parse::<CommitId>().is_ok() {
             return Err(Error::new(
-                Code::Exists,
-                format!("{} has a {} {name:?} already", self.id(), kind.noun()),
+                Code::BadRequest,
+                format!("{:?} may not name a {}", name.name, kind.noun()),
             ));
         }
-        self.set_ref(kind, name, commit)
+        if self.swap_ref(&name, None, Some(commit))? {
+            return Ok(());
+        }
+        Err(Error::new(Code::Exists, format!("{} has a {name} already", self.id())))
     }
 
     /// Removes a branch or tag.
+    ///
+    /// # Errors
+    /// `H0203` if there is none, `H0506` for `main`, `H0209` if it moves meanwhile.
     pub(crate) fn delete_ref(&self, kind: RefKind, name: &str) -> Result<()> {
         if (kind, name) == (RefKind::Branch, "main") {
             return Err(Error::new(Code::BadRequest, "the branch main cannot be deleted"));
         }
-        let _writing = self.store.write_lock();
-        if self.get_ref(kind, name)?.is_none() {
-            return Err(Error::new(
-                Code::RevisionNotFound,
-                format!("{} has no {} {name:?}", self.id(), kind.noun()),
-            ));
+        let name = RefName::new(kind, name)?;
+        let commit = self.existing_ref(&name)?;
+        if self.swap_ref(&name, Some(&commit), None)? {
+            return Ok(());
         }
-        let path = self.ref_path(kind, name);
-        fs::remove_file(&path).map_err(|e| Error::io(&path, e))?;
-        atomic::sync_folder(&self.dir().join(kind.folder()))
+        Err(Error::new(Code::Moved, format!("the {name} of {} was changed at the same time", self.id())))
     }
 
-    pub(super) fn get_ref(&self, kind: RefKind, name: &str) -> Result<Option<CommitId>> {
-        if check_ref_name(name).is_err() {
-            return Ok(None);
-        }
-        let path = self.ref_path(kind, name);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text.trim().parse().map_err(|e| {
-                Error::new(Code::Stored, format!("{} does not hold a commit id", path.display())).because(e)
-            })?)),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io(&path, e)),
-        }
+    /// The commit of `name`.
+    ///
+    /// # Errors
+    /// `H0203` if there is no such ref.
+    pub(crate) fn existing_ref(&self, name: &RefName) -> Result<CommitId> {
+        self.get_ref(name)?
+            .ok_or_else(|| Error::new(Code::RevisionNotFound, format!("{} has no {name}", self.id())))
     }
 
-    /// Points a ref at `commit`. The caller holds the store's write lock.
-    pub(super) fn set_ref(&self, kind: RefKind, name: &str, commit: &CommitId) -> Result<()> {
-        self.store.write(&self.ref_path(kind, name), format!("{commit}\n").as_bytes())
+    pub(super) fn get_ref(&self, name: &RefName) -> Result<Option<CommitId>> {
+        let Some(bytes) = self.store.backend.read(&name.key(self))? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes);
+        text.trim().parse().map(Some).map_err(|e| {
+            Error::new(Code::Stored, format!("the {name} of {} is no commit id", self.id())).because(e)
+        })
     }
 
-    fn ref_path(&self, kind: RefKind, name: &str) -> PathBuf {
-        self.dir().join(kind.folder()).join(utf8_percent_encode(name, FILE_NAME).to_string())
+    /// Moves a ref from one commit to another (`None`: it does not exist); says whether it was there.
+    pub(super) fn swap_ref(
+        &self,
+        name: &RefName,
+        from: Option<&CommitId>,
+        to: Option<&CommitId>,
+    ) -> Result<bool> {
+        let text = |commit: &CommitId| format!("{commit}\n").into_bytes();
+        self.store.backend.swap(&name.key(self), from.map(text).as_deref(), to.map(text).as_deref())
     }
 }
