@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax._src import config
 from jax._src.interpreters import mlir
+from jax._src.lib import tpu
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
-from jax._src.lib import tpu
 from jaxlib.mlir import ir
 
 # Every kind of attribute and type that MLIR has an encoding of its own for, as kernels may carry them.

@@ -35,6 +35,22 @@ fn both_forms_of_a_call() {
 }
 
 #[test]
+fn source_lines_are_put_back() {
+    for name in ["matmul", "copies", "in_place"] {
+        let (Some(apart), Some(inside)) = (text(name), text(&format!("{name}.inside"))) else { return };
+        let kernel = |text: &str| calls(text).unwrap()[0].kernel().unwrap();
+        let (apart_call, apart, inside) = (&calls(&apart).unwrap()[0], kernel(&apart), kernel(&inside));
+        assert_eq!(apart.spans, inside.spans, "{name}");
+        assert!(apart.spans.iter().any(|s| s.file.ends_with("modules.py") && s.line > 1), "{name}");
+        assert_ne!(
+            read::kernel(&apart_call.body, None).unwrap().spans,
+            apart.spans,
+            "{name} has none of its own"
+        );
+    }
+}
+
+#[test]
 fn texts_without_calls() {
     for text in [
         "",

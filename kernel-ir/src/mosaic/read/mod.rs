@@ -6,6 +6,7 @@
 mod bytecode;
 mod call;
 mod floats;
+mod locations;
 mod lower;
 mod module;
 mod print;
@@ -25,7 +26,11 @@ use crate::verify;
 /// form of one that is not, `K0812` for a module that breaks the rules of its own operations; those of
 /// [`verify::well_formed`].
 pub fn kernel(bytes: &[u8], call: Option<&CallTypes>) -> Result<Kernel, Report> {
-    let kernel = lower::lower(&bytecode::parse(bytes)?, call)?;
+    lowered(&bytecode::parse(bytes)?, call)
+}
+
+fn lowered(module: &module::Module, call: Option<&CallTypes>) -> Result<Kernel, Report> {
+    let kernel = lower::lower(module, call)?;
     verify::well_formed(&kernel)?;
     Ok(kernel)
 }

@@ -17,6 +17,7 @@ mod operations;
 mod properties;
 mod types;
 
+use super::locations::Locations;
 use super::module::{AffineExpr, Attribute, Module, Operation, Type};
 use crate::diag::Diagnostic;
 use attributes::Attributes;
@@ -40,10 +41,24 @@ pub fn is_bytecode(bytes: &[u8]) -> bool {
 /// `K0801` where the bytes are no bytecode, `K0802` where they are in a form that is not known, `K0803` where Mosaic's version
 /// is not one of those that are read, `K0804` where the module is larger or deeper than is read.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Module, Diagnostic> {
-    Ok(read(bytes)?)
+    let (root, dialects, tables) = read(bytes)?;
+    Ok(module(root, &dialects, tables)?)
 }
 
-fn read(bytes: &[u8]) -> Fallible<Module> {
+/// Reads a module that holds the locations of another: a list of them, its attribute `tpu.locs`.
+///
+/// # Errors
+/// As [`parse`].
+pub(super) fn locations(bytes: &[u8]) -> Result<Locations, Diagnostic> {
+    let (root, _, tables) = read(bytes)?;
+    let Some(Attribute::Array(list)) = tables.attribute(&root, "tpu.locs") else {
+        return Err(Fault::malformed(0, "the module holds no locations").into());
+    };
+    Ok(Locations { list: list.clone(), attributes: tables.attributes })
+}
+
+/// The operation around a module, and the tables that it refers to, without what is in the module.
+fn read(bytes: &[u8]) -> Fallible<(Operation, Dialects, Module)> {
     let mut budget = Budget::of(bytes.len());
     let budget = &mut budget;
     let file = File::open(bytes)?;
@@ -69,11 +84,14 @@ fn read(bytes: &[u8]) -> Fallible<Module> {
         scope: vec![],
         unmade: 0..0,
     };
-    let operations = reader.read(file.section(Section::Ir)?)?;
+    let mut operations = reader.read(file.section(Section::Ir)?)?;
     let (made, values) = (reader.made, reader.values);
     attributes.reserve_exact(made.len());
     attributes.extend(made);
-    module(operations, &dialects, Module { types, attributes, values, ..Module::default() })
+    let (Some(root), true) = (operations.pop(), operations.is_empty()) else {
+        return Err(Fault::malformed(0, "the file does not hold one operation"));
+    };
+    Ok((root, dialects, Module { types, attributes, values, ..Module::default() }))
 }
 
 /// A layout that is the identity says nothing.
@@ -91,9 +109,10 @@ fn is_identity(map: &Attribute) -> bool {
 }
 
 /// Takes the operation around a module off, and reads off it what the module is.
-fn module(mut operations: Vec<Operation>, dialects: &Dialects, mut module: Module) -> Fallible<Module> {
-    let root = operations.pop().filter(|o| operations.is_empty() && *o.name == *MODULE);
-    let root = root.ok_or_else(|| Fault::malformed(0, format!("the file does not hold one `{MODULE}`")))?;
+fn module(root: Operation, dialects: &Dialects, mut module: Module) -> Fallible<Module> {
+    if *root.name != *MODULE {
+        return Err(Fault::malformed(0, format!("the file holds no `{MODULE}`")));
+    }
     if let Some(Attribute::String(name)) = module.attribute(&root, "sym_name") {
         module.name = Some(name.clone());
     }

@@ -15,9 +15,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::bytecode;
+use super::{CallTypes, bytecode, locations};
 use crate::diag::{Diagnostic, Report};
-use crate::ir::ArrayType;
+use crate::ir::{ArrayType, Kernel};
 use scan::{Call, Scanner};
 
 /// A call of a Mosaic kernel.
@@ -41,6 +41,22 @@ pub struct TpuCall {
     pub has_communication: bool,
     /// The line of the call in the text, from 1.
     pub line: u32,
+}
+
+impl TpuCall {
+    /// The kernel that is called, with its source lines where they are known.
+    ///
+    /// # Errors
+    /// As [`super::kernel`].
+    pub fn kernel(&self) -> Result<Kernel, Report> {
+        let mut module = bytecode::parse(&self.body)?;
+        // Where they cannot be read, the kernel is what it is without.
+        if let Some(Ok(found)) = self.debug_locations.as_deref().map(bytecode::locations) {
+            locations::restore(&mut module, found);
+        }
+        let types = CallTypes { operands: Some(self.operands.clone()), results: self.results.clone() };
+        super::lowered(&module, Some(&types))
+    }
 }
 
 /// The part of `backend_config` that says what is called.
