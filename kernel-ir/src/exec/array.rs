@@ -3,7 +3,7 @@
 use crate::diag::{Diagnostic, Report};
 use crate::ir::DType;
 
-use super::data::{Data, Element, Stored, each_data};
+use super::data::{Data, Element, Stored, each_data, each_dtype};
 
 /// An owned, row-major array.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,14 +54,7 @@ impl Array {
             let v: Vec<T> = numbers.iter().map(|x| T::from_f64(*x)).collect();
             Array::new(shape, v)
         }
-        match dtype {
-            DType::F32 => convert::<f32>(shape, numbers),
-            DType::Bf16 => convert::<half::bf16>(shape, numbers),
-            DType::I32 => convert::<i32>(shape, numbers),
-            DType::I16 => convert::<i16>(shape, numbers),
-            DType::I8 => convert::<i8>(shape, numbers),
-            DType::Bool => convert::<bool>(shape, numbers),
-        }
+        each_dtype!(dtype, T => convert::<T>(shape, numbers))
     }
 
     pub(super) const fn from_data(shape: Vec<usize>, data: Data) -> Self {

@@ -6,7 +6,8 @@ use crate::diag::{Diagnostic, Report};
 use crate::ir::DType;
 
 use super::array::Array;
-use super::data::{Element, each_data};
+use super::data::{Element, Stored, each_data, each_dtype};
+use crate::ir::narrow::{F8E4M3B11Fnuz, F8E4M3Fn, F8E5M2, I4};
 
 /// An element as little-endian bytes, as many as [`DType::bytes`] says; a `bool` takes one, 0 or 1.
 trait Bytes: Element {
@@ -33,6 +34,33 @@ macro_rules! bytes {
 
 bytes!(f32: 4, bf16: 2, i32: 4, i16: 2, i8: 1);
 
+macro_rules! one_byte {
+    ($($t:ty),*) => { $(
+        impl Bytes for $t {
+            const SIZE: usize = 1;
+            fn from_bytes(bytes: &[u8]) -> Self {
+                Stored::from_bits(bytes.first().copied().unwrap_or_default().into())
+            }
+            fn put(self, out: &mut Vec<u8>) {
+                out.push(self.bits() as u8);
+            }
+        }
+    )* };
+}
+
+one_byte!(F8E4M3Fn, F8E5M2, F8E4M3B11Fnuz);
+
+/// As NumPy has it: sign-extended to a byte.
+impl Bytes for I4 {
+    const SIZE: usize = 1;
+    fn from_bytes(bytes: &[u8]) -> Self {
+        Stored::from_bits(bytes.first().copied().unwrap_or_default().into())
+    }
+    fn put(self, out: &mut Vec<u8>) {
+        out.push(self.get() as u8);
+    }
+}
+
 impl Bytes for bool {
     const SIZE: usize = 1;
     fn from_bytes(bytes: &[u8]) -> Self {
@@ -58,14 +86,7 @@ impl Array {
             Array::new(shape, elements)
         }
         let shape = shape.into();
-        match dtype {
-            DType::F32 => read::<f32>(shape, bytes),
-            DType::Bf16 => read::<bf16>(shape, bytes),
-            DType::I32 => read::<i32>(shape, bytes),
-            DType::I16 => read::<i16>(shape, bytes),
-            DType::I8 => read::<i8>(shape, bytes),
-            DType::Bool => read::<bool>(shape, bytes),
-        }
+        each_dtype!(dtype, T => read::<T>(shape, bytes))
     }
 
     /// The elements as little-endian bytes, in row-major order; a `bool` takes one byte.
@@ -85,7 +106,7 @@ mod tests {
 
     #[test]
     fn bytes_go_both_ways() {
-        for dtype in DType::ALL {
+        for dtype in DType::ALL.into_iter().chain(DType::FOREIGN) {
             let numbers = [0.0, 1.0, 1.0, 0.0, 1.0, 0.0];
             let array = Array::from_f64(dtype, [2, 3], &numbers).unwrap();
             let bytes = array.to_bytes();

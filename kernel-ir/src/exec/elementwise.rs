@@ -2,7 +2,7 @@
 
 use crate::ir::{Binary, Compare, DType, Unary};
 
-use super::data::round_bf16;
+use super::data::round_to;
 use super::math;
 
 /// An integer was divided by zero.
@@ -71,6 +71,7 @@ pub(super) fn unary_i32(op: Unary, dtype: DType, x: &[i32], out: &mut [i32]) {
 /// The bits of an integer of `dtype` in its register.
 const fn unsigned_mask(dtype: DType) -> i32 {
     match dtype {
+        DType::I4 => 0xf,
         DType::I8 => 0xff,
         DType::I16 => 0xffff,
         _ => -1,
@@ -215,6 +216,7 @@ pub(super) fn select<X: Copy>(mask: &[bool], x: &[X], y: &[X], out: &mut [X]) {
 /// Converts floats: toward zero, saturating at the ends of `to`; NaN gives 0.
 pub(super) fn float_to_int(to: DType, x: &[f32], out: &mut [i32]) {
     match to {
+        DType::I4 => map(x, out, |x| (x as i32).clamp(-8, 7)),
         DType::I8 => map(x, out, |x| i32::from(x as i8)),
         DType::I16 => map(x, out, |x| i32::from(x as i16)),
         _ => map(x, out, |x| x as i32),
@@ -224,6 +226,7 @@ pub(super) fn float_to_int(to: DType, x: &[f32], out: &mut [i32]) {
 /// Converts floats to unsigned integers of `to`: toward zero, saturating; NaN gives 0.
 pub(super) fn float_to_unsigned(to: DType, x: &[f32], out: &mut [i32]) {
     match to {
+        DType::I4 => map(x, out, |x| i32::from((x as u8).min(15))),
         DType::I8 => map(x, out, |x| i32::from(x as u8)),
         DType::I16 => map(x, out, |x| i32::from(x as u16)),
         _ => map(x, out, |x| x as u32 as i32),
@@ -254,14 +257,13 @@ pub(super) fn convert<X: Copy, R>(x: &[X], out: &mut [R], f: impl Fn(X) -> R) {
 
 /// Rounds to what `dtype` can hold.
 pub(super) fn narrow_f32(dtype: DType, x: &mut [f32]) {
-    if dtype == DType::Bf16 {
-        x.iter_mut().for_each(|x| *x = round_bf16(*x));
-    }
+    round_to(dtype, x);
 }
 
 /// Wraps to what `dtype` can hold.
 pub(super) fn narrow_i32(dtype: DType, x: &mut [i32]) {
     match dtype {
+        DType::I4 => x.iter_mut().for_each(|x| *x = (*x << 28) >> 28),
         DType::I8 => x.iter_mut().for_each(|x| *x = i32::from(*x as i8)),
         DType::I16 => x.iter_mut().for_each(|x| *x = i32::from(*x as i16)),
         _ => {}

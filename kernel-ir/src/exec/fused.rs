@@ -4,6 +4,7 @@
 use crate::ir::DType;
 
 use super::core::{Core, mismatch};
+use super::data::{Stored, each_dtype};
 use super::elementwise as ew;
 use super::fault::{Checked, Fault};
 use super::plan::{ElementOp, Fused, Instr, LaneKind, Reg};
@@ -249,17 +250,34 @@ impl Piece<'_> {
     fn bitcast(&self, x: Reg, from: DType, instr: &Instr, to: &mut Tile) -> Option<()> {
         use LaneKind::{Float, Int};
         let at = instr.to;
-        // `bfloat16` lies in the upper half of its register, `i16` in the lower.
-        let shift = 32 - from.bits() as u32;
         match (LaneKind::of(from), LaneKind::of(instr.dtype)) {
-            (Float, Int) => {
-                ew::convert(self.get(x)?, self.put(to, at)?, |x: f32| x.to_bits() as i32 >> shift);
+            (Float, Int) if from == DType::F32 => {
+                ew::convert(self.get(x)?, self.put(to, at)?, |x: f32| x.to_bits() as i32);
             }
-            (Int, Float) => {
-                ew::convert(self.get(x)?, self.put(to, at)?, |x: i32| f32::from_bits((x as u32) << shift));
+            (Int, Float) if from == DType::I32 => {
+                ew::convert(self.get(x)?, self.put(to, at)?, |x: i32| f32::from_bits(x as u32));
+            }
+            (kind, result) if kind != result || from != instr.dtype => {
+                let bits = each_dtype!(from, T => self.bits_of::<T>(x))?;
+                each_dtype!(instr.dtype, T => self.put_bits::<T>(&bits, at, to))?;
             }
             (kind, _) => self.cast(x, kind, instr, to)?,
         }
+        Some(())
+    }
+
+    fn bits_of<T: Stored>(&self, x: Reg) -> Option<Vec<u32>>
+    where
+        T::Lane: Register,
+    {
+        Some(self.get::<T::Lane>(x)?.iter().map(|x| T::of(*x).bits()).collect())
+    }
+
+    fn put_bits<T: Stored>(&self, bits: &[u32], at: Reg, to: &mut Tile) -> Option<()>
+    where
+        T::Lane: Register,
+    {
+        ew::convert(bits, self.put::<T::Lane>(to, at)?, |b| T::from_bits(b).lane());
         Some(())
     }
 

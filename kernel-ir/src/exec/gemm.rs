@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use half::bf16;
 
 use super::data::{Stored, round_bf16};
+use crate::ir::narrow::{F8E4M3B11Fnuz, F8E4M3Fn, F8E5M2, I4};
 
 /// Depth of a panel. A product of `i8` is at most 2^14: 512 of them fit the 24 bits that `f32` holds exactly.
 const DEPTH: usize = 512;
@@ -27,6 +28,10 @@ pub(super) enum Elements<'a> {
     I32(&'a [i32]),
     I16(&'a [i16]),
     I8(&'a [i8]),
+    F8E4M3Fn(&'a [F8E4M3Fn]),
+    F8E5M2(&'a [F8E5M2]),
+    F8E4M3B11Fnuz(&'a [F8E4M3B11Fnuz]),
+    I4(&'a [I4]),
 }
 
 /// One side of a product.
@@ -72,6 +77,10 @@ impl<'a> Matrix<'a> {
                 Elements::I32(v) => extend(out, v, at, stride, inner, |x| x as f32),
                 Elements::I16(v) => extend(out, v, at, stride, inner, f32::from),
                 Elements::I8(v) => extend(out, v, at, stride, inner, f32::from),
+                Elements::F8E4M3Fn(v) => extend(out, v, at, stride, inner, F8E4M3Fn::to_f32),
+                Elements::F8E5M2(v) => extend(out, v, at, stride, inner, F8E5M2::to_f32),
+                Elements::F8E4M3B11Fnuz(v) => extend(out, v, at, stride, inner, F8E4M3B11Fnuz::to_f32),
+                Elements::I4(v) => extend(out, v, at, stride, inner, |x| x.get().into()),
             }
         }
         if by_rows { (cols, 1) } else { (1, rows) }
@@ -85,6 +94,10 @@ impl<'a> Matrix<'a> {
             Elements::I32(v) => v[at],
             Elements::I16(v) => i32::from(v[at]),
             Elements::I8(v) => i32::from(v[at]),
+            Elements::F8E4M3Fn(v) => v[at].lane() as i32,
+            Elements::F8E5M2(v) => v[at].lane() as i32,
+            Elements::F8E4M3B11Fnuz(v) => v[at].lane() as i32,
+            Elements::I4(v) => v[at].lane(),
         }
     }
 }
@@ -296,7 +309,8 @@ pub(super) fn multiply_int(
     if !accumulate {
         c.fill(0);
     }
-    if let (Elements::I8(_), Elements::I8(_)) = (a.elements, b.elements) {
+    let narrow = |m: &Matrix<'_>| matches!(m.elements, Elements::I8(_) | Elements::I4(_));
+    if narrow(&a) && narrow(&b) {
         let mut part = vec![0.0; m * n];
         for k0 in (0..k).step_by(DEPTH) {
             let size = Size { k: DEPTH.min(k - k0), ..size };

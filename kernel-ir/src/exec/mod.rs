@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use crate::ir::dims::Dims;
 
+pub use crate::ir::narrow::{F8E4M3B11Fnuz, F8E4M3Fn, F8E5M2, I4};
 pub use array::Array;
 pub use data::Element;
 pub use run::{call, run, run_mesh};

@@ -2,7 +2,7 @@
 
 use crate::ir::{Binary, Compare, DType, Literal, Unary};
 
-use super::data::{POISON_I32, Stored, each_data, round_bf16};
+use super::data::{POISON_I32, Stored, each_data};
 use super::elementwise as ew;
 use super::elementwise::DivisionByZero;
 use super::plan::LaneKind;
@@ -60,9 +60,9 @@ impl Scalar {
 
     fn narrow(mut self, dtype: DType) -> Self {
         match &mut self.number {
-            Number::Float(x) if dtype == DType::Bf16 => *x = round_bf16(*x),
+            Number::Float(x) => ew::narrow_f32(dtype, std::slice::from_mut(x)),
             Number::Int(x) => ew::narrow_i32(dtype, std::slice::from_mut(x)),
-            _ => {}
+            Number::Bool(_) => {}
         }
         self
     }
@@ -74,16 +74,16 @@ impl Scalar {
             ew::float_to_int(to, &[x], &mut out);
             out[0]
         };
-        let number = match (self.number, to) {
-            (Number::Float(x), DType::F32 | DType::Bf16) => Number::Float(x),
-            (Number::Float(x), DType::Bool) => Number::Bool(x != 0.0),
-            (Number::Float(x), _) => Number::Int(int(x)),
-            (Number::Int(x), DType::F32 | DType::Bf16) => Number::Float(x as f32),
-            (Number::Int(x), DType::Bool) => Number::Bool(x != 0),
-            (Number::Int(x), _) => Number::Int(x),
-            (Number::Bool(x), DType::F32 | DType::Bf16) => Number::Float(f32::from(u8::from(x))),
-            (Number::Bool(x), DType::Bool) => Number::Bool(x),
-            (Number::Bool(x), _) => Number::Int(i32::from(x)),
+        let number = match (self.number, LaneKind::of(to)) {
+            (Number::Float(x), LaneKind::Float) => Number::Float(x),
+            (Number::Float(x), LaneKind::Bool) => Number::Bool(x != 0.0),
+            (Number::Float(x), LaneKind::Int) => Number::Int(int(x)),
+            (Number::Int(x), LaneKind::Float) => Number::Float(x as f32),
+            (Number::Int(x), LaneKind::Bool) => Number::Bool(x != 0),
+            (Number::Int(x), LaneKind::Int) => Number::Int(x),
+            (Number::Bool(x), LaneKind::Float) => Number::Float(f32::from(u8::from(x))),
+            (Number::Bool(x), LaneKind::Bool) => Number::Bool(x),
+            (Number::Bool(x), LaneKind::Int) => Number::Int(i32::from(x)),
         };
         Self::of(number, self.poison).narrow(to)
     }

@@ -4,10 +4,11 @@ use half::bf16;
 
 use crate::ir::DType;
 
-use super::data::{Data, Stored};
+use super::data::{Data, Stored, each_dtype};
 use super::layout::{self, Layout};
 use super::plan::LaneKind;
 use super::scalar::Number;
+use crate::ir::narrow::{F8E4M3B11Fnuz, F8E4M3Fn, F8E5M2, I4};
 
 /// The elements of a tile, row-major: `bf16` as rounded `f32`, narrow integers as wrapped `i32`.
 #[derive(Debug)]
@@ -26,27 +27,20 @@ impl Default for Tile {
 impl Tile {
     /// The bits of elements of `dtype`.
     pub(super) fn bits(&self, dtype: DType) -> Vec<u32> {
-        let mask = if dtype.bits() < 32 { (1_u32 << dtype.bits()) - 1 } else { u32::MAX };
-        match self {
-            Self::Float(v) if dtype == DType::Bf16 => v.iter().map(|x| x.to_bits() >> 16).collect(),
-            Self::Float(v) => v.iter().map(|x| x.to_bits()).collect(),
-            Self::Int(v) => v.iter().map(|x| *x as u32 & mask).collect(),
-            Self::Bool(v) => v.iter().map(|x| u32::from(*x)).collect(),
+        fn bits<T: Stored>(tile: &Tile) -> Vec<u32> {
+            let lanes = T::Lane::of(tile).map_or(&[][..], |v| v);
+            lanes.iter().map(|x| <T as Stored>::of(*x).bits()).collect()
         }
+        each_dtype!(dtype, T => bits::<T>(self))
     }
 
     /// Makes elements of `dtype` of their bits.
     pub(super) fn set_bits(&mut self, dtype: DType, bits: &[u32]) {
-        let unused = 32 - dtype.bits().min(32);
-        match self {
-            Self::Float(v) if dtype == DType::Bf16 => {
-                v.iter_mut().zip(bits).for_each(|(x, b)| *x = f32::from_bits(b << 16));
-            }
-            Self::Float(v) => v.iter_mut().zip(bits).for_each(|(x, b)| *x = f32::from_bits(*b)),
-            // Shifted up and down again: the sign is extended.
-            Self::Int(v) => v.iter_mut().zip(bits).for_each(|(x, b)| *x = (b << unused) as i32 >> unused),
-            Self::Bool(v) => v.iter_mut().zip(bits).for_each(|(x, b)| *x = *b != 0),
+        fn set<T: Stored>(tile: &mut Tile, bits: &[u32]) {
+            let lanes = T::Lane::of_mut(tile).map_or(&mut [][..], |v| v);
+            lanes.iter_mut().zip(bits).for_each(|(x, b)| *x = T::from_bits(*b).lane());
         }
+        each_dtype!(dtype, T => set::<T>(self, bits));
     }
 }
 
@@ -96,6 +90,10 @@ pub(crate) enum Elements<'a> {
     I32(&'a [i32]),
     I16(&'a [i16]),
     I8(&'a [i8]),
+    F8E4M3Fn(&'a [F8E4M3Fn]),
+    F8E5M2(&'a [F8E5M2]),
+    F8E4M3B11Fnuz(&'a [F8E4M3B11Fnuz]),
+    I4(&'a [I4]),
     Bool(&'a [bool]),
     /// The position itself is the element: an index along an axis.
     Position,
@@ -110,6 +108,10 @@ impl<'a> Elements<'a> {
             Data::I32(v) => Self::I32(v),
             Data::I16(v) => Self::I16(v),
             Data::I8(v) => Self::I8(v),
+            Data::F8E4M3Fn(v) => Self::F8E4M3Fn(v),
+            Data::F8E5M2(v) => Self::F8E5M2(v),
+            Data::F8E4M3B11Fnuz(v) => Self::F8E4M3B11Fnuz(v),
+            Data::I4(v) => Self::I4(v),
             Data::Bool(v) => Self::Bool(v),
         }
     }
@@ -146,6 +148,9 @@ impl Lane for f32 {
         match from.elements {
             Elements::F32(s) => layout::gather(s, &from.layout, start, out, |x| x),
             Elements::Bf16(s) => layout::gather(s, &from.layout, start, out, bf16::lane),
+            Elements::F8E4M3Fn(s) => layout::gather(s, &from.layout, start, out, Stored::lane),
+            Elements::F8E5M2(s) => layout::gather(s, &from.layout, start, out, Stored::lane),
+            Elements::F8E4M3B11Fnuz(s) => layout::gather(s, &from.layout, start, out, Stored::lane),
             _ => return None,
         }
         Some(())
@@ -160,6 +165,9 @@ impl Lane for f32 {
         match from.elements {
             Elements::F32(s) => layout::copy(s, &from.layout, dst, to, f),
             Elements::Bf16(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
+            Elements::F8E4M3Fn(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
+            Elements::F8E5M2(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
+            Elements::F8E4M3B11Fnuz(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
             _ => return None,
         }
         Some(())
@@ -191,6 +199,7 @@ impl Lane for i32 {
             Elements::I32(s) => layout::gather(s, &from.layout, start, out, |x| x),
             Elements::I16(s) => layout::gather(s, &from.layout, start, out, i16::lane),
             Elements::I8(s) => layout::gather(s, &from.layout, start, out, i8::lane),
+            Elements::I4(s) => layout::gather(s, &from.layout, start, out, I4::lane),
             Elements::Position => layout::gather_positions(&from.layout, start, out),
             _ => return None,
         }
@@ -207,6 +216,7 @@ impl Lane for i32 {
             Elements::I32(s) => layout::copy(s, &from.layout, dst, to, f),
             Elements::I16(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
             Elements::I8(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
+            Elements::I4(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
             Elements::Position => {
                 let mut dense = vec![0; from.layout.len()];
                 layout::gather_positions(&from.layout, 0, &mut dense);

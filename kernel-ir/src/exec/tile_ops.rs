@@ -3,7 +3,7 @@
 use crate::ir::{ArgReduction, DType, Reduction, Span};
 
 use super::core::{Core, mismatch};
-use super::data::{POISON_I32, round_bf16};
+use super::data::POISON_I32;
 use super::elementwise::{maximum, minimum, narrow_f32, narrow_i32};
 use super::fault::{Checked, Fault};
 use super::gemm::{self, Elements as Side, Matrix, Size};
@@ -55,9 +55,7 @@ impl Core<'_> {
                     Reduction::Max => fold(r, x, out, f32::NEG_INFINITY, maximum),
                     Reduction::Min => fold(r, x, out, f32::INFINITY, minimum),
                 }
-                if r.dtype == DType::Bf16 {
-                    out.iter_mut().for_each(|x| *x = round_bf16(*x));
-                }
+                narrow_f32(r.dtype, out);
             }
             Tile::Int(out) => {
                 let x = gathered::<i32>(&reading, span)?;
@@ -242,6 +240,10 @@ fn matrix<'a>(from: &Reading<'a>, round: bool, span: Span) -> Checked<Matrix<'a>
         Elements::I32(v) => Side::I32(v),
         Elements::I16(v) => Side::I16(v),
         Elements::I8(v) => Side::I8(v),
+        Elements::F8E4M3Fn(v) => Side::F8E4M3Fn(v),
+        Elements::F8E5M2(v) => Side::F8E5M2(v),
+        Elements::F8E4M3B11Fnuz(v) => Side::F8E4M3B11Fnuz(v),
+        Elements::I4(v) => Side::I4(v),
         Elements::Bool(_) | Elements::Position => return Err(mismatch(span)),
     };
     let Layout { offset, strides, .. } = from.layout;

@@ -5,6 +5,7 @@
 
 pub mod dims;
 mod kernel;
+pub(crate) mod narrow;
 mod op;
 mod print;
 mod types;

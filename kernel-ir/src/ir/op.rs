@@ -442,10 +442,10 @@ impl Literal {
     /// The literal of `dtype` nearest to `x`.
     pub fn of(dtype: DType, x: f64) -> Self {
         match dtype {
-            DType::F32 | DType::Bf16 => Self::Float(x),
-            #[allow(clippy::cast_possible_truncation, reason = "integers here are small and whole")]
-            DType::I32 | DType::I16 | DType::I8 => Self::Int(x as i64),
+            _ if dtype.is_float() => Self::Float(x),
             DType::Bool => Self::Bool(x != 0.0),
+            #[allow(clippy::cast_possible_truncation, reason = "integers here are small and whole")]
+            _ => Self::Int(x as i64),
         }
     }
 }

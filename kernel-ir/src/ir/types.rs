@@ -15,36 +15,48 @@ pub enum DType {
     I16,
     /// Signed 8-bit integer.
     I8,
+    /// An eight-bit float: 4 exponent bits, 3 mantissa bits, finite (OCP's E4M3).
+    F8E4M3Fn,
+    /// An eight-bit float: 5 exponent bits, 2 mantissa bits (OCP's E5M2).
+    F8E5M2,
+    /// An eight-bit float: 4 exponent bits with a bias of 11, 3 mantissa bits, finite, without a negative zero.
+    F8E4M3B11Fnuz,
+    /// Signed 4-bit integer. The TPU packs two into a byte; files and the executor give each a byte.
+    I4,
     /// A truth value; arrays of it cross a kernel's border as `i32`.
     Bool,
 }
 
 impl DType {
-    /// Every element type, for tables.
+    /// The element types that kernels are written in, for tables.
     pub const ALL: [Self; 6] = [Self::F32, Self::Bf16, Self::I32, Self::I16, Self::I8, Self::Bool];
+
+    /// Those that only kernels from elsewhere have: they are run, not written.
+    pub const FOREIGN: [Self; 4] = [Self::F8E4M3Fn, Self::F8E5M2, Self::F8E4M3B11Fnuz, Self::I4];
 
     /// Width of one element in bits, as it lies in memory (a [`DType::Bool`] takes 32).
     pub const fn bits(self) -> usize {
         match self {
             Self::F32 | Self::I32 | Self::Bool => 32,
             Self::Bf16 | Self::I16 => 16,
-            Self::I8 => 8,
+            Self::I8 | Self::F8E4M3Fn | Self::F8E5M2 | Self::F8E4M3B11Fnuz => 8,
+            Self::I4 => 4,
         }
     }
 
-    /// Width of one element in bytes, as it lies in memory.
+    /// Width of one element in bytes, as it lies in memory; one of four bits has a byte of its own outside the TPU.
     pub const fn bytes(self) -> usize {
-        self.bits() / 8
+        self.bits().div_ceil(8)
     }
 
     /// True for types that have a fraction.
     pub const fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::Bf16)
+        matches!(self, Self::F32 | Self::Bf16 | Self::F8E4M3Fn | Self::F8E5M2 | Self::F8E4M3B11Fnuz)
     }
 
     /// True for the integer types.
     pub const fn is_int(self) -> bool {
-        matches!(self, Self::I32 | Self::I16 | Self::I8)
+        matches!(self, Self::I32 | Self::I16 | Self::I8 | Self::I4)
     }
 
     /// The name MLIR gives the type, e.g. `bf16`, `i1`.
@@ -55,6 +67,10 @@ impl DType {
             Self::I32 => "i32",
             Self::I16 => "i16",
             Self::I8 => "i8",
+            Self::F8E4M3Fn => "f8E4M3FN",
+            Self::F8E5M2 => "f8E5M2",
+            Self::F8E4M3B11Fnuz => "f8E4M3B11FNUZ",
+            Self::I4 => "i4",
             Self::Bool => "i1",
         }
     }
@@ -67,6 +83,10 @@ impl DType {
             Self::I32 => "int32",
             Self::I16 => "int16",
             Self::I8 => "int8",
+            Self::F8E4M3Fn => "float8_e4m3fn",
+            Self::F8E5M2 => "float8_e5m2",
+            Self::F8E4M3B11Fnuz => "float8_e4m3b11fnuz",
+            Self::I4 => "int4",
             Self::Bool => "bool",
         }
     }

@@ -289,10 +289,12 @@ fn of_dtype(ty: &Type, dtype: DType) -> Type {
 
 fn literal_fits(l: Literal, dtype: Option<DType>) -> bool {
     match (l, dtype) {
-        (Literal::Float(_), Some(DType::F32 | DType::Bf16)) | (Literal::Bool(_), Some(DType::Bool)) => true,
+        (Literal::Float(_), Some(d)) => d.is_float(),
+        (Literal::Bool(_), Some(DType::Bool)) => true,
         (Literal::Int(n), Some(DType::I32)) => i32::try_from(n).is_ok(),
         (Literal::Int(n), Some(DType::I16)) => i16::try_from(n).is_ok(),
         (Literal::Int(n), Some(DType::I8)) => i8::try_from(n).is_ok(),
+        (Literal::Int(n), Some(DType::I4)) => (-8..8).contains(&n),
         _ => false,
     }
 }

@@ -9,6 +9,7 @@ mod copies;
 mod hostile;
 mod kernels;
 mod mesh;
+mod narrow;
 mod ops;
 mod products;
 mod random;

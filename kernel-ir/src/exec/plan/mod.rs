@@ -163,9 +163,9 @@ pub(super) enum LaneKind {
 impl LaneKind {
     pub(super) const fn of(dtype: DType) -> Self {
         match dtype {
-            DType::F32 | DType::Bf16 => Self::Float,
-            DType::I32 | DType::I16 | DType::I8 => Self::Int,
             DType::Bool => Self::Bool,
+            _ if dtype.is_float() => Self::Float,
+            _ => Self::Int,
         }
     }
 }

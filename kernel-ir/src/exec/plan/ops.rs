@@ -365,7 +365,7 @@ impl Lowering<'_> {
 
     fn check_unary(&self, f: Unary, dtype: DType, span: Span) -> Checked<()> {
         let fits = match dtype {
-            DType::F32 | DType::Bf16 => !matches!(f, Unary::Not | Unary::LeadingZeros | Unary::PopCount),
+            _ if dtype.is_float() => !matches!(f, Unary::Not | Unary::LeadingZeros | Unary::PopCount),
             DType::Bool => f == Unary::Not,
             _ => takes_ints(f),
         };
@@ -378,7 +378,7 @@ impl Lowering<'_> {
 
 fn check_binary(f: Binary, dtype: DType, span: Span) -> Checked<()> {
     let fits = match dtype {
-        DType::F32 | DType::Bf16 => takes_floats(f),
+        _ if dtype.is_float() => takes_floats(f),
         DType::Bool => matches!(f, Binary::And | Binary::Or | Binary::Xor),
         _ => !matches!(f, Binary::Pow | Binary::Atan2),
     };

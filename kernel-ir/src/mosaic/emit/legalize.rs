@@ -37,6 +37,7 @@ pub(super) const fn wide(dtype: DType) -> DType {
     match dtype {
         DType::F32 | DType::Bf16 => DType::F32,
         DType::I32 | DType::I16 | DType::I8 | DType::Bool => DType::I32,
+        other => other,
     }
 }
 
@@ -70,6 +71,7 @@ impl<'c, 'a> Function<'c, 'a, '_> {
             (I16 | I8 | Bool, _) | (F32, I16 | I8) => return via(self, I32),
             (I32, Bf16) => return via(self, F32),
             (F32, F32) | (I32, I32) => return Ok(x),
+            (from, to) => return Err(self.malformed(format!("a cast from {from} to {to}"))),
         };
         let ty = self.mlir(Shaped { dtype: to, ..t });
         self.value(name, &[x], ty, &[])

@@ -26,7 +26,7 @@ use melior::ir::BytecodeWriterConfig;
 use melior::ir::operation::{OperationLike as _, OperationMutLike as _};
 
 use crate::diag::{Diagnostic, Report};
-use crate::ir::{Demand, Kernel, OpKind, Span};
+use crate::ir::{DType, Demand, Kernel, OpKind, Span};
 use crate::mosaic::call::Operand;
 use crate::target::VmemUse;
 
@@ -102,6 +102,11 @@ impl Kernel {
 }
 
 fn build(context: &melior::Context, kernel: &Kernel) -> Fallible<Module> {
+    let foreign = |d: DType| DType::FOREIGN.contains(&d);
+    if let Some(v) = kernel.values.iter().find(|v| v.ty.dtype().is_some_and(foreign)) {
+        let message = format!("a {} is in a kernel from elsewhere: it is run, but not written again", v.ty);
+        return Err(problem(kernel, v.span, "K0601", message));
+    }
     let mut module = melior::ir::Module::new(function::location(context, kernel, kernel.span));
     let signature = signature::Signature::new(kernel);
     let mut body = signature.declare(context, module.body())?;

@@ -27,6 +27,11 @@ pub(super) fn register(context: &Context, dtype: DType) -> Type<'_> {
                 _ => 8,
             },
         ),
+        DType::I4 => integer(context, 4),
+        DType::F8E4M3Fn | DType::F8E5M2 | DType::F8E4M3B11Fnuz => {
+            // MLIR has them all.
+            parse_type(context, dtype.mlir()).unwrap_or_else(|| Type::none(context))
+        }
         DType::Bool => integer(context, 1),
     }
 }
@@ -36,7 +41,7 @@ pub(super) const fn scalar(dtype: DType) -> DType {
     match dtype {
         DType::F32 | DType::Bf16 => DType::F32,
         DType::I32 | DType::I16 | DType::I8 => DType::I32,
-        DType::Bool => DType::Bool,
+        other => other,
     }
 }
 

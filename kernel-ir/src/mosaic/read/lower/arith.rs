@@ -2,6 +2,7 @@
 
 use super::Fallible;
 use super::scope::{Known, Lower};
+use crate::ir::narrow::{F8E4M3B11Fnuz, F8E4M3Fn, F8E5M2};
 use crate::ir::{Binary, Compare, DType, Literal, OpKind, Type, Unary, Value};
 use crate::mosaic::read::module::{Attribute, Operation, Type as Mlir};
 
@@ -62,6 +63,9 @@ impl Lower<'_> {
         Ok(match dtype {
             DType::F32 => Literal::Float(f32::from_bits(bits).into()),
             DType::Bf16 => Literal::Float(f32::from_bits(bits << 16).into()),
+            DType::F8E4M3Fn => Literal::Float(F8E4M3Fn(bytes[0]).to_f32().into()),
+            DType::F8E5M2 => Literal::Float(F8E5M2(bytes[0]).to_f32().into()),
+            DType::F8E4M3B11Fnuz => Literal::Float(F8E4M3B11Fnuz(bytes[0]).to_f32().into()),
             _ => self.integer(dtype, bits.into())?,
         })
     }

@@ -73,6 +73,7 @@ impl Lower<'_> {
         let least = match dtype {
             DType::I16 => i64::from(i16::MIN),
             DType::I8 => i64::from(i8::MIN),
+            DType::I4 => -8,
             _ => i64::from(i32::MIN),
         };
         match (op, self.constant_of(start)) {

@@ -22,9 +22,13 @@ impl Lower<'_> {
             Mlir::Float(name) => match &**name {
                 "f32" => DType::F32,
                 "bf16" => DType::Bf16,
+                "f8E4M3FN" => DType::F8E4M3Fn,
+                "f8E5M2" => DType::F8E5M2,
+                "f8E4M3B11FNUZ" => DType::F8E4M3B11Fnuz,
                 other => return Err(self.unsupported(format!("has elements of type {other}"))),
             },
             Mlir::Integer { bits: 1, .. } => DType::Bool,
+            Mlir::Integer { bits: 4, .. } => DType::I4,
             Mlir::Integer { bits: 8, .. } => DType::I8,
             Mlir::Integer { bits: 16, .. } => DType::I16,
             Mlir::Integer { bits: 32, .. } | Mlir::Index => DType::I32,
