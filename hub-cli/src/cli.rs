@@ -10,11 +10,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod fetching;
 mod looking;
+mod module;
 mod publishing;
 mod signing;
 
 pub(crate) use fetching::*;
 pub(crate) use looking::*;
+pub(crate) use module::*;
 pub(crate) use publishing::*;
 pub(crate) use signing::*;
 
@@ -87,6 +89,8 @@ pub(crate) enum Command {
     Keygen(Keygen),
     Sign(Sign),
     Trust(Trust),
+    Run(Run),
+    Show(Show),
     Serve(Serve),
     Hub(hub::Hub),
     Explain(Explain),
@@ -109,6 +113,17 @@ pub(crate) struct Build {
     /// Do not check the modules with libtpu; they then claim no TPU generation
     #[arg(long)]
     pub(crate) no_tpu_check: bool,
+}
+
+/// List the versions of a kernel
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  kernels-cli versions tengomucho/ragged-dot-tpu --json")]
+pub(crate) struct Versions {
+    /// The repository
+    #[arg(value_name = "OWNER/NAME")]
+    pub(crate) repo: String,
 }
 
 /// Run a hub of your own out of one folder

@@ -1,7 +1,7 @@
 //! The table of error codes of this crate: what each one means, and what to do about it.
 //!
 //! Numbers never change their meaning. `H01` names, paths and arguments; `H02` the network and the
-//! protocol; `H03` integrity; `H04` packages; `H05` the embedded hub.
+//! protocol; `H03` integrity; `H04` packages; `H05` the embedded hub; `H06` running modules.
 
 /// The documentation of one error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -220,6 +220,18 @@ codes! {
         "`kernels-cli hub token ls` and `kernels-cli hub owner` show what the operator has recorded.";
     Tls "H0512" "the certificate cannot be used"
         "--tls-cert takes a PEM file with the certificate, followed by those that signed it, and --tls-key the PEM file with its private key.";
+
+    ArrayFile "H0601" "this is no array that a kernel takes"
+        "Arrays are read from .npy and .safetensors files (name one tensor of several as FILE#TENSOR). Elements are f32, bf16, integers of \
+         8 to 32 bits, or bool, little-endian and in C order; NumPy files hold bf16 as `ml_dtypes` saves it.";
+    RunArguments "H0602" "the arguments do not say what to run"
+        "Name one op (--op) of a package or one call (--call) of a StableHLO text where there are several; give --result-type for a module \
+         by itself, which does not hold the sizes of its results; name no more files than the kernel has results.";
+    Differs "H0603" "a result is not what was expected"
+        "The kernel ran, and at least one element is further from --expect than atol + rtol * |expected|, or its shape differs. The TPU \
+         multiplies f32 in one bfloat16 pass unless a module asks for more; --exact multiplies as the CPU does.";
+    Refused "H0604" "the module cannot be read or run"
+        "The report below the message has a code of its own and names the operation, and the line of the kernel where the module holds it.";
 }
 
 /// What `code` (such as `H0301`, in any case) means, or `None` if this crate has no such code.

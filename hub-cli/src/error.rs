@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use kernel_ir::diag::{self, Diagnostic, SourceLoc};
+use kernel_ir::diag::{self, Diagnostic, Report, SourceLoc};
 
 pub use crate::codes::Code;
 
@@ -22,6 +22,7 @@ struct Inner {
     message: String,
     help: Option<String>,
     report: Option<String>,
+    finding: Option<(String, String)>,
     place: Option<(SourceLoc, String)>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -34,6 +35,7 @@ impl Error {
             message: message.into(),
             help: None,
             report: None,
+            finding: None,
             place: None,
             source: None,
         }))
@@ -46,6 +48,20 @@ impl Error {
         let named = message.contains(&*path.to_string_lossy());
         Self::new(Code::Io, if named { message } else { format!("{}: {message}", path.display()) })
             .because(source)
+    }
+
+    /// A module that cannot be read or run, with what was found in it.
+    pub(crate) fn refused(found: &Report) -> Self {
+        let first = found.errors().next();
+        let message = first.map_or_else(|| "the module is refused".to_owned(), |d| d.message.clone());
+        let mut error = Self::new(Code::Refused, message).report(found.render(diag::Style::Colour));
+        error.0.finding = first.map(|d| (d.code.to_owned(), d.message.clone()));
+        error
+    }
+
+    /// The code and message of what was found in a module, for [`Code::Refused`].
+    pub(crate) fn finding(&self) -> Option<(String, String)> {
+        self.0.finding.clone()
     }
 
     /// Adds what the user can do.
@@ -115,6 +131,7 @@ impl Error {
             "code": self.0.code.doc().code,
             "message": self.0.message,
             "help": self.0.help,
+            "finding": self.0.finding.as_ref().map(|(code, message)| serde_json::json!({"code": code, "message": message})),
             "at": self.0.place.as_ref().map(|(place, _)| place.to_string()),
         }})
     }

@@ -7,6 +7,7 @@
 //!
 //! Every failure is an [`Error`] with a stable code, which [`codes`] explains.
 
+mod arrays;
 mod atomic;
 mod cli;
 pub mod codes;
@@ -15,6 +16,7 @@ mod compiler;
 pub mod error;
 pub mod hub;
 mod kernel;
+mod module;
 mod output;
 pub mod package;
 pub mod server;
@@ -42,7 +44,7 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output.failure(&error);
-            ExitCode::from(if error.code() == Code::Arguments { 2 } else { 1 })
+            ExitCode::from(if matches!(error.code(), Code::Arguments | Code::RunArguments) { 2 } else { 1 })
         }
     }
 }

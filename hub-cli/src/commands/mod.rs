@@ -13,8 +13,10 @@ mod keygen;
 mod lock;
 mod mirror;
 mod publish;
+mod run;
 mod search;
 mod serve;
+mod show;
 mod sign;
 mod trust;
 mod verify;
@@ -44,6 +46,8 @@ pub(crate) fn run(cli: Cli, environment: &Environment, output: &Output) -> Resul
         Command::Sign(args) => sign::run(&args, output),
         Command::Trust(args) => trust::run(args, environment.trust()?, output),
         Command::Cache(args) => cache::run(&args, &hub()?, output),
+        Command::Run(args) => run::run(&args, hub, output),
+        Command::Show(args) => show::run(&args, hub, output),
         Command::Versions(args) => versions::run(&args, &hub()?, output),
         Command::Serve(args) => serve::run(args, output),
         Command::Hub(args) => hub::run(&args, output),

@@ -16,6 +16,8 @@ mod publish;
 mod python;
 mod raw;
 mod resume;
+#[cfg(feature = "emit")]
+mod run;
 mod server_accounts;
 mod server_crash;
 mod server_hostile;

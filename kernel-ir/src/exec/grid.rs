@@ -26,12 +26,13 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The grid of a call.
-    pub(super) fn new(kernel: &Kernel, extents: &[i64], options: &Options) -> Self {
+    /// The grid of a call; `written` says by parameter whether the body writes to it.
+    pub(super) fn new(kernel: &Kernel, written: &[bool], extents: &[i64], options: &Options) -> Self {
         let parallel = |axis: usize| kernel.grid[axis].semantics == Semantics::Parallel;
-        // An output that is on the chip as a whole belongs to one core.
-        let one_core = kernel.params.iter().any(|p| {
-            p.role == Role::Output && p.window.is_none() && kernel.ref_ty(p.value).space != MemorySpace::Any
+        // An array that is on the chip as a whole and written there belongs to one core.
+        let one_core = kernel.params.iter().zip(written).any(|(p, written)| {
+            let whole = p.window.is_none() && kernel.ref_ty(p.value).space != MemorySpace::Any;
+            whole && (p.role == Role::Output || (*written && p.role != Role::Scratch))
         });
         let leading = (0..extents.len()).take_while(|a| parallel(*a)).count();
         let orders = (0..extents.len()).map(|axis| {

@@ -75,7 +75,7 @@ pub fn run_mesh(
     let plan = compile(kernel, first)?;
     let mesh = Mesh::new(devices.len(), options.shuffle);
     let options = Options { shuffle: None, ..options.clone() };
-    let grid = Grid::new(kernel, &first.grid, &options);
+    let grid = Grid::new(kernel, &plan.written, &first.grid, &options);
     let one = |id: usize, binding: &Binding<'_>| {
         let mesh = Some(mesh.endpoint(id));
         let arguments = &binding.arguments;
@@ -133,7 +133,7 @@ fn execute(kernel: &Kernel, given: Given<'_, '_>, options: &Options) -> Result<V
     let plan = compile(kernel, &binding)?;
     let arguments = &binding.arguments;
     let call = Call { kernel, plan: &plan, arguments, options, product_threads: 1, mesh: None };
-    let grid = Grid::new(kernel, &binding.grid, options);
+    let grid = Grid::new(kernel, &plan.written, &binding.grid, options);
     match options.threads {
         // On a thread of the pool: from outside, every product would put this thread to sleep and wake it again.
         None => rayon::scope(|_| grid::walk(&grid, call, rayon::current_num_threads()))?,

@@ -184,6 +184,10 @@ impl Core<'_> {
             let argument = &self.call.arguments[p];
             let fixed = ty.static_shape();
             let (place, shape) = match (argument, ty.dtype()) {
+                // What a kernel writes to its copy on the chip stays there for later steps; the caller keeps what he has.
+                (Argument::Input(a), _) if self.call.plan.written[p] && ty.space != MemorySpace::Any => {
+                    (Place::Local(p), a.shape().to_vec())
+                }
                 (Argument::Input(a), _) => (Place::Input(p), a.shape().to_vec()),
                 (Argument::Alias { shape, output }, _) => (Place::Output(*output), shape.clone()),
                 (Argument::Output { shape, .. }, _) if ty.space == MemorySpace::Any => {
@@ -200,6 +204,9 @@ impl Core<'_> {
                 let n = take_room(&mut used, &shape, param)?;
                 let smem = ty.space == MemorySpace::Smem;
                 self.local[p] = match argument {
+                    Argument::Input(a) => {
+                        Memory { data: a.data().clone(), written: smem.then(|| vec![true; n]) }
+                    }
                     Argument::Output { data, defined: true, .. } => {
                         Memory { data: lock(data).clone(), written: smem.then(|| vec![true; n]) }
                     }

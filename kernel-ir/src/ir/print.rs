@@ -147,11 +147,24 @@ impl Kernel {
                 write!(line, "for %{}..%{} init ({})", lo.0, hi.0, Values(init))
             }
             OpKind::While { init, .. } => write!(line, "while init ({})", Values(init)),
-            other => {
-                let name = format!("{other:?}");
-                let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
-                write!(line, "{} {}", name.to_lowercase(), Values(&other.operands()))
+            OpKind::LoadStrided { base, offsets, strides } => {
+                write!(line, "load {} strides {strides:?}", self.place(*base, offsets))
             }
+            OpKind::StoreStrided { base, offsets, strides, value } => {
+                write!(line, "store {} strides {strides:?}, %{}", self.place(*base, offsets), value.0)
+            }
+            OpKind::StoreMasked { base, offsets, value, mask } => {
+                write!(line, "store {}, %{} where %{}", self.place(*base, offsets), value.0, mask.0)
+            }
+            OpKind::Gather { x, index, axis } => write!(line, "gather %{} at %{} axis {axis}", x.0, index.0),
+            OpKind::ArgReduce { op, x, axis } => write!(line, "arg {op:?} %{} axis {axis}", x.0),
+            OpKind::Assert { cond, message } => write!(line, "assert %{}, {message:?}", cond.0),
+            OpKind::AssumeMultiple { x, multiple } => write!(line, "assume_multiple %{} of {multiple}", x.0),
+            OpKind::Transpose { x, permutation } => write!(line, "transpose %{} by {permutation:?}", x.0),
+            OpKind::ExtractSlice { x, offsets } => write!(line, "extract_slice %{} at {offsets:?}", x.0),
+            OpKind::Concatenate { xs, axis } => write!(line, "concatenate {} axis {axis}", Values(xs)),
+            OpKind::Roll { x, amount, axis } => write!(line, "roll %{} by %{} axis {axis}", x.0, amount.0),
+            other => write!(line, "{} {}", other.name(), Values(&other.operands())),
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Mosaic, the TPU compiler's kernel dialect: how a module is written from a kernel, and how it is called.
+//! Mosaic, the TPU compiler's kernel dialect: how a module is written from a kernel, how it is called, and how one is
+//! read and run without a TPU.
 
 pub mod call;
 #[cfg(feature = "emit")]
 pub mod emit;
 pub mod read;
+mod run;
 
 /// Elements that a scalar-prefetch array of symbolic length is declared with: as many as SMEM holds.
 ///
@@ -13,3 +15,4 @@ const SMEM_ELEMENTS: usize = 1 << 18;
 
 #[cfg(feature = "emit")]
 pub use emit::{Module, emit};
+pub use run::Runnable;

@@ -35,6 +35,14 @@ fn lowered(module: &module::Module, call: Option<&CallTypes>) -> Result<Kernel, 
     Ok(kernel)
 }
 
+/// The version of Mosaic's stable form that a module is in; `None` where its operations have their own names.
+///
+/// # Errors
+/// `K0801` to `K0804` where the bytes are no module that is read.
+pub fn version(bytes: &[u8]) -> Result<Option<i64>, Report> {
+    Ok(bytecode::parse(bytes)?.version)
+}
+
 /// A module as MLIR text in the generic form, with the names of the dialects that its operations belong to.
 ///
 /// # Errors
