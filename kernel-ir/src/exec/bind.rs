@@ -129,8 +129,8 @@ impl<'k> Binder<'k> {
         }
         *contents = a.data().clone();
         *defined = true;
-        let in_hbm = |p: &Param| p.window.is_none() && self.kernel.ref_ty(p.value).space == MemorySpace::Any;
-        if in_hbm(p) && in_hbm(q) {
+        let whole = |p: &Param| p.window.is_none().then(|| self.kernel.ref_ty(p.value).space);
+        if whole(p).is_some() && whole(p) == whole(q) {
             arguments[i] = Argument::Alias { shape: a.shape().to_vec(), output: o };
         }
     }

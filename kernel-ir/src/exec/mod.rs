@@ -63,9 +63,9 @@ pub struct Options {
     /// Pallas's `input_output_aliases`: for each pair, the output starts with the contents of the argument. Both count
     /// as in [`call`]: arguments are the prefetched arrays, then the inputs.
     ///
-    /// When both lie in HBM without a window, they are one array: each sees what is written to the other. An argument
-    /// with a window, or on the chip as a whole, keeps what the caller passed. A windowed output block starts
-    /// undefined, as always; blocks that are never written keep what the argument held.
+    /// When both are whole and in one memory, they are one array: each sees what is written to the other. An argument
+    /// with a window keeps what the caller passed. A windowed output block starts undefined, as always; blocks that
+    /// are never written keep what the argument held.
     pub aliases: Vec<(usize, usize)>,
 }
 

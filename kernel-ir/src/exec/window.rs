@@ -189,7 +189,10 @@ impl Core<'_> {
                     (Place::Local(p), a.shape().to_vec())
                 }
                 (Argument::Input(a), _) => (Place::Input(p), a.shape().to_vec()),
-                (Argument::Alias { shape, output }, _) => (Place::Output(*output), shape.clone()),
+                (Argument::Alias { shape, output }, _) if ty.space == MemorySpace::Any => {
+                    (Place::Output(*output), shape.clone())
+                }
+                (Argument::Alias { shape, output }, _) => (Place::Local(*output), shape.clone()),
                 (Argument::Output { shape, .. }, _) if ty.space == MemorySpace::Any => {
                     (Place::Output(p), shape.clone())
                 }
@@ -200,7 +203,9 @@ impl Core<'_> {
                     (local, shape)
                 }
             };
-            if let (Place::Local(_), Some(dtype)) = (place, ty.dtype()) {
+            if let (Place::Local(owner), Some(dtype)) = (place, ty.dtype())
+                && owner == p
+            {
                 let n = take_room(&mut used, &shape, param)?;
                 let smem = ty.space == MemorySpace::Smem;
                 self.local[p] = match argument {
