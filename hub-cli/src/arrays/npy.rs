@@ -1,7 +1,8 @@
 //! NumPy's `.npy`: the header through `npyz`, the elements as they lie.
 //!
 //! NumPy has no bfloat16: `ml_dtypes` saves it as raw data of two bytes (`<V2`), and that is how it is read and written.
-//! Unsigned integers become the signless ones of their width.
+//! Its types of one byte or less are all saved as `|V1`: they are read as `i8`, and the module that takes them knows
+//! better. Unsigned integers become the signless ones of their width.
 
 use kernel_ir::exec::Array;
 use kernel_ir::ir::DType;
@@ -37,7 +38,7 @@ fn dtype(ty: &TypeStr) -> Result<DType, String> {
         (TypeChar::RawData, 2) => Ok(DType::Bf16),
         (TypeChar::Int | TypeChar::Uint, 4) => Ok(DType::I32),
         (TypeChar::Int | TypeChar::Uint, 2) => Ok(DType::I16),
-        (TypeChar::Int | TypeChar::Uint, 1) => Ok(DType::I8),
+        (TypeChar::Int | TypeChar::Uint | TypeChar::RawData, 1) => Ok(DType::I8),
         (TypeChar::Bool, _) => Ok(DType::Bool),
         _ => Err(format!(
             "its elements are `{ty}`; kernels have f32, bf16 (ml_dtypes' `<V2`), 8 to 32-bit integers and bool"
@@ -52,6 +53,7 @@ pub(super) fn encode(array: &Array) -> Result<Vec<u8>, String> {
         DType::I32 => "<i4",
         DType::I16 => "<i2",
         DType::I8 => "|i1",
+        DType::F8E4M3Fn | DType::F8E5M2 | DType::F8E4M3B11Fnuz | DType::I4 => "|V1",
         DType::Bool => "|b1",
     };
     let ty: TypeStr = ty.parse().map_err(|e| format!("{e}"))?;

@@ -25,6 +25,8 @@ pub(super) fn decode(bytes: &[u8], name: Option<&str>) -> Result<Array, String> 
         Dtype::I32 | Dtype::U32 => DType::I32,
         Dtype::I16 | Dtype::U16 => DType::I16,
         Dtype::I8 | Dtype::U8 => DType::I8,
+        Dtype::F8_E4M3 => DType::F8E4M3Fn,
+        Dtype::F8_E5M2 => DType::F8E5M2,
         Dtype::BOOL => DType::Bool,
         other => return Err(format!("`{name}` is of {other:?}, which no kernel takes here")),
     };
@@ -38,6 +40,11 @@ pub(super) fn encode(array: &Array, name: &str) -> Result<Vec<u8>, String> {
         DType::I32 => Dtype::I32,
         DType::I16 => Dtype::I16,
         DType::I8 => Dtype::I8,
+        DType::F8E4M3Fn => Dtype::F8_E4M3,
+        DType::F8E5M2 => Dtype::F8_E5M2,
+        DType::F8E4M3B11Fnuz | DType::I4 => {
+            return Err(format!("the format has no {}: write a .npy file", array.dtype()));
+        }
         DType::Bool => Dtype::BOOL,
     };
     let bytes = array.to_bytes();

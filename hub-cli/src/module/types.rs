@@ -14,11 +14,11 @@ impl std::str::FromStr for ResultType {
         let (name, shape) = s.strip_suffix(']').and_then(|s| s.split_once('[')).ok_or_else(wrong)?;
         // Modules do not tell signs of integers: an unsigned one is that of its width.
         let signless = name.replacen("uint", "int", 1).replacen("ui", "i", 1);
-        let dtype = DType::ALL
-            .into_iter()
+        let all = || DType::ALL.into_iter().chain(DType::FOREIGN);
+        let dtype = all()
             .find(|d| [d.to_string().as_str(), d.numpy(), d.mlir()].contains(&signless.as_str()))
             .ok_or_else(|| {
-                let all: Vec<String> = DType::ALL.iter().map(ToString::to_string).collect();
+                let all: Vec<String> = all().map(|d| d.to_string()).collect();
                 format!("`{name}` is no element type: there is {}", all.join(", "))
             })?;
         let lengths: Result<Vec<u32>, _> = match shape.trim() {

@@ -31,6 +31,11 @@ impl OpSource for Matmul {
     }
 }
 
+/// The types of `x` and `y`.
+fn types() -> [TensorType; 2] {
+    [TensorType::new("float32", [M as i64, K as i64]), TensorType::new("float32", [K as i64, N as i64])]
+}
+
 /// A built package with a matmul, inputs and what should come out.
 struct Setting {
     folder: TempDir,
@@ -75,13 +80,14 @@ impl Setting {
         (file.shape().to_vec(), file.into_vec().unwrap())
     }
 
-    /// The op's interface and the bytes of its `f32` module.
+    /// The op's interface, and the bytes of its module for `x` and `y`.
     fn module(&self) -> (OpInterface, Vec<u8>) {
         let variant = &self.package.variants[0];
         let op = variant.index.as_ref().unwrap().op("matmul").unwrap().clone();
-        let file = op.modules.iter().find(|m| m.dtypes.get("T").is_some_and(|d| d == "float32")).unwrap();
-        let found = variant.files.iter().find(|(p, _)| p.as_str() == file.file).unwrap();
-        (op.clone(), fs_err::read(found.1).unwrap())
+        let binding = op.bind(&types()).unwrap();
+        let file = op.select(&binding.dtypes, &binding.dims, None).unwrap().file.clone();
+        let (_, path) = variant.files.iter().find(|(p, _)| p.as_str() == file).unwrap();
+        (op, fs_err::read(path).unwrap())
     }
 
     fn cli(&self, args: &[&str]) -> Ran {
@@ -133,9 +139,7 @@ fn a_module_and_a_program_that_calls_it_run_alike() {
     let at = Setting::new();
     let (op, body) = at.module();
     fs_err::write(at.path("matmul.mlirbc"), &body).unwrap();
-    let types =
-        [TensorType::new("float32", [M as i64, K as i64]), TensorType::new("float32", [K as i64, N as i64])];
-    let binding = op.bind(&types).unwrap();
+    let binding = op.bind(&types()).unwrap();
     let entry = op.select(&binding.dtypes, &binding.dims, None).unwrap();
     let text = op.stablehlo(entry, &binding.dims, &body).unwrap();
     fs_err::write(at.path("program.mlir"), text).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use crate::diag::Diagnostic;
 use crate::ir::dims::Dims;
-use crate::ir::{ArrayType, DType, DimExpr, Kernel, MemorySpace, Param, Role};
+use crate::ir::{ArrayType, DType, DimExpr, Kernel, Param, Role};
 
 use super::Options;
 use super::array::Array;
