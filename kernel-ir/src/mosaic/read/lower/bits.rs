@@ -39,6 +39,7 @@ impl Lower<'_> {
             let x = self.cast(x, target)?;
             let x = match target {
                 DType::Bf16 => self.bits_as(x, DType::I16)?,
+                d if d.is_float() && d.bits() == 8 => self.bits_as(x, DType::I8)?,
                 _ => x,
             };
             let x = self.cast_unsigned(x, wide)?;
@@ -76,6 +77,11 @@ impl Lower<'_> {
                 let mask = self.mask(x, 0xffff_0000)?;
                 let x = self.binary(Binary::And, x, mask)?;
                 self.bits_as(x, DType::F32)?
+            }
+            d if d.is_float() && d.bits() == 8 => {
+                let x = self.binary_with(Binary::ShrUnsigned, x, unused)?;
+                let x = self.cast(x, DType::I8)?;
+                self.bits_as(x, d)?
             }
             DType::Bf16 | DType::F32 | DType::Bool => {
                 return Err(self.unsupported(format!("unpacks {source} of {wide}")));

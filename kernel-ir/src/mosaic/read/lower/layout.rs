@@ -186,7 +186,7 @@ impl Lower<'_> {
         let [v] = self.operands(op)?;
         let x = self.get(v)?;
         let (axis, times) = (self.axis(op, "dimension")?, self.axis(op, "times")?);
-        if times == 0 || times > super::build::MOST_PARTS {
+        if times == 0 || times > super::moves::MOST_PARTS {
             return Err(self.unsupported(format!("has a `times` of {times}")));
         }
         let y = self.concatenate(vec![x; times], axis)?;

@@ -121,7 +121,7 @@ impl Lower<'_> {
         let count: usize = batch.iter().product();
         let (lhs, rhs) = (self.matrices(x, left, 1)?, self.matrices(y, right, 0)?);
         let dims = DotDims { lhs: lhs.contracted, rhs: rhs.contracted };
-        if count > super::build::MOST_PARTS {
+        if count > super::moves::MOST_PARTS {
             return Err(self.unsupported(format!("multiplies a batch of {count}")));
         }
         let mut parts = vec![];

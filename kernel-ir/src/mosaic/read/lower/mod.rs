@@ -25,6 +25,7 @@ mod layout;
 mod live;
 mod matmul;
 mod memory;
+mod moves;
 mod params;
 mod places;
 mod reduce;
@@ -34,6 +35,7 @@ mod signature;
 mod sweep;
 mod types;
 mod views;
+mod walk;
 mod window;
 
 use super::call::CallTypes;
@@ -73,3 +75,7 @@ fn kernel(module: &Module, call: Option<&CallTypes>) -> Fallible<Kernel> {
     let (launch, name) = signature.launch(&mut lower);
     Ok(lower.kernel(launch, name, params, body))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may fail")]
+mod tests;
