@@ -4,13 +4,14 @@ use std::sync::Mutex;
 
 use crate::diag::Diagnostic;
 use crate::ir::dims::Dims;
-use crate::ir::{ArrayType, DType, DimExpr, Kernel, Param, Role};
+use crate::ir::{ArrayType, DType, DimExpr, Kernel, MemorySpace, Param, Role};
 
 use super::Options;
 use super::array::Array;
 use super::core::Argument;
 use super::data::Data;
 use super::layout::MAX_RANK;
+use super::plan;
 
 /// The most grid steps of one call.
 const MAX_STEPS: i64 = 1 << 40;
@@ -22,6 +23,14 @@ pub(super) struct Binding<'a> {
     pub(super) grid: Vec<i64>,
     /// By parameter.
     pub(super) arguments: Vec<Argument<'a>>,
+}
+
+impl Binding<'_> {
+    /// By parameter: the one whose memory it shares, mostly its own.
+    pub(super) fn memory(&self) -> Vec<usize> {
+        let all = self.arguments.iter().enumerate();
+        all.map(|(p, a)| if let Argument::Alias { output, .. } = a { *output } else { p }).collect()
+    }
 }
 
 /// What the caller passes.
@@ -129,8 +138,9 @@ impl<'k> Binder<'k> {
         }
         *contents = a.data().clone();
         *defined = true;
-        let whole = |p: &Param| p.window.is_none().then(|| self.kernel.ref_ty(p.value).space);
-        if whole(p).is_some() && whole(p) == whole(q) {
+        let space = |p: &Param| self.kernel.ref_ty(p.value).space;
+        let whole = p.window.is_none() && q.window.is_none() && space(p) == space(q);
+        if whole && (space(p) == MemorySpace::Any || plan::written(self.kernel)[i]) {
             arguments[i] = Argument::Alias { shape: a.shape().to_vec(), output: o };
         }
     }

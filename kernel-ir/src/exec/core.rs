@@ -26,7 +26,7 @@ pub(super) enum Argument<'a> {
     None,
     /// The caller's.
     Input(&'a Array),
-    /// An input in HBM that is one and the same with an output, by parameter.
+    /// An input that is one and the same with an output, by parameter.
     Alias { shape: Vec<usize>, output: usize },
     /// Made by the kernel; cores write their blocks in turn.
     Output {

@@ -33,6 +33,7 @@ mod step;
 mod tile;
 mod tile_ops;
 mod view;
+mod wide;
 mod window;
 
 use std::sync::Arc;
@@ -63,9 +64,9 @@ pub struct Options {
     /// Pallas's `input_output_aliases`: for each pair, the output starts with the contents of the argument. Both count
     /// as in [`call`]: arguments are the prefetched arrays, then the inputs.
     ///
-    /// When both are whole and in one memory, they are one array: each sees what is written to the other. An argument
-    /// with a window keeps what the caller passed. A windowed output block starts undefined, as always; blocks that
-    /// are never written keep what the argument held.
+    /// When both lie in HBM without a window, or both in one memory of the chip and the kernel writes to the argument,
+    /// they are one array: each sees what is written to the other. Otherwise the argument keeps what the caller passed.
+    /// A windowed output block starts undefined, as always; blocks that are never written keep what the argument held.
     pub aliases: Vec<(usize, usize)>,
 }
 

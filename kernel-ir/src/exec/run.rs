@@ -113,7 +113,8 @@ const MOST_DEVICES: usize = 256;
 const STACK: usize = 16 << 20;
 
 fn compile(kernel: &Kernel, binding: &Binding<'_>) -> Result<Plan, Diagnostic> {
-    plan::compile(kernel, &binding.dims, &binding.grid).map_err(|fault| fault.diagnostic(kernel, None))
+    plan::compile(kernel, &binding.dims, &binding.grid, &binding.memory())
+        .map_err(|fault| fault.diagnostic(kernel, None))
 }
 
 /// Outputs by parameter.

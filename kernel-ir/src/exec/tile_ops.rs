@@ -11,6 +11,7 @@ use super::layout::{Axes, Layout, row_major};
 use super::plan::{Dot, LaneKind, Operand, Reduce, Slot};
 use super::scalar::Scalar;
 use super::tile::{Elements, Lane, Reading, Tile};
+use super::wide::wide;
 
 impl Core<'_> {
     /// A matrix product.
@@ -50,19 +51,15 @@ impl Core<'_> {
                         &dense
                     }
                 };
-                match r.op {
-                    Reduction::Sum => fold(r, x, out, 0.0, |a, b| a + b),
-                    Reduction::Max => fold(r, x, out, f32::NEG_INFINITY, maximum),
-                    Reduction::Min => fold(r, x, out, f32::INFINITY, minimum),
-                }
+                reduce_f32(r.op, r.len, r.inner, x, out);
                 narrow_f32(r.dtype, out);
             }
             Tile::Int(out) => {
                 let x = gathered::<i32>(&reading, span)?;
                 match r.op {
-                    Reduction::Sum => fold(r, &x, out, 0, i32::wrapping_add),
-                    Reduction::Max => fold(r, &x, out, i32::MIN, i32::max),
-                    Reduction::Min => fold(r, &x, out, i32::MAX, i32::min),
+                    Reduction::Sum => fold(r.len, r.inner, &x, out, 0, i32::wrapping_add),
+                    Reduction::Max => fold(r.len, r.inner, &x, out, i32::MIN, i32::max),
+                    Reduction::Min => fold(r.len, r.inner, &x, out, i32::MAX, i32::min),
                 }
                 narrow_i32(r.dtype, out);
             }
@@ -313,9 +310,20 @@ fn search<T: Copy>(x: &[T], [outer, len, inner]: [usize; 3], out: &mut [i32], be
     }
 }
 
+wide! {
+    /// Combines floats `x[outer][len][inner]` along their middle.
+    fn reduce_f32(op: Reduction, len: usize, inner: usize, x: &[f32], out: &mut [f32]) {
+        match op {
+            Reduction::Sum => fold(len, inner, x, out, 0.0, |a, b| a + b),
+            Reduction::Max => fold(len, inner, x, out, f32::NEG_INFINITY, maximum),
+            Reduction::Min => fold(len, inner, x, out, f32::INFINITY, minimum),
+        }
+    }
+}
+
 /// Combines `x[outer][len][inner]` along its middle.
-fn fold<T: Copy>(r: &Reduce, x: &[T], out: &mut [T], zero: T, f: impl Fn(T, T) -> T) {
-    let (len, inner) = (r.len, r.inner);
+#[inline(always)]
+fn fold<T: Copy>(len: usize, inner: usize, x: &[T], out: &mut [T], zero: T, f: impl Fn(T, T) -> T) {
     if inner == 1 {
         // Eight chains at once: vector speed, and sums lose fewer bits.
         for (o, row) in out.iter_mut().zip(x.chunks_exact(len.max(1))) {

@@ -184,7 +184,7 @@ impl Core<'_> {
             let argument = &self.call.arguments[p];
             let fixed = ty.static_shape();
             let (place, shape) = match (argument, ty.dtype()) {
-                // What a kernel writes to its copy on the chip stays there for later steps; the caller keeps what he has.
+                // What the kernel writes to is a copy of its own, kept across grid steps.
                 (Argument::Input(a), _) if self.call.plan.written[p] && ty.space != MemorySpace::Any => {
                     (Place::Local(p), a.shape().to_vec())
                 }
@@ -203,8 +203,8 @@ impl Core<'_> {
                     (local, shape)
                 }
             };
-            if let (Place::Local(owner), Some(dtype)) = (place, ty.dtype())
-                && owner == p
+            if let (Place::Local(own), Some(dtype)) = (place, ty.dtype())
+                && own == p
             {
                 let n = take_room(&mut used, &shape, param)?;
                 let smem = ty.space == MemorySpace::Smem;
@@ -214,6 +214,9 @@ impl Core<'_> {
                     }
                     Argument::Output { data, defined: true, .. } => {
                         Memory { data: lock(data).clone(), written: smem.then(|| vec![true; n]) }
+                    }
+                    Argument::Input(a) => {
+                        Memory { data: a.data().clone(), written: smem.then(|| vec![true; n]) }
                     }
                     _ => Memory { data: Data::poison(dtype, n), written: smem.then(|| vec![false; n]) },
                 };

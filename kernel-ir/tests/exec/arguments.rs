@@ -212,6 +212,54 @@ fn aliased_arrays_in_hbm_are_one_array() {
 }
 
 #[test]
+fn an_aliased_argument_on_the_chip_that_the_kernel_writes_to_is_the_output() {
+    for space in [MemorySpace::Smem, MemorySpace::Vmem] {
+        let mut b = Build::once();
+        let x = b.array(("x", Role::Input), DType::I32, space, &[4.into()]);
+        b.array(("o", Role::Output), DType::I32, space, &[4.into()]);
+        if space == MemorySpace::Smem {
+            let (seven, first) = (b.int(7), b.load_scalar(x, Offset::Const(0)));
+            b.store_scalar(x, Offset::Const(1), seven);
+            b.store_scalar(x, Offset::Const(2), first);
+        } else {
+            // Each element moves on by one: what is read and written is one memory.
+            let v =
+                b.op(Type::tile(DType::I32, [3]), OpKind::Load { base: x, offsets: vec![Offset::Const(0)] });
+            b.effect(OpKind::Store { base: x, offsets: vec![Offset::Const(1)], value: v });
+        }
+        let kernel = b.finish();
+        let x = Array::new([4], vec![3, 4, 5, 6]).unwrap();
+        let run = |aliases| {
+            let options = Options { aliases, ..Options::default() };
+            exec::call(&kernel, std::slice::from_ref(&x), &options).unwrap().remove(0).to_f64()
+        };
+        let want = if space == MemorySpace::Smem { [3., 7., 3., 6.] } else { [3., 3., 4., 5.] };
+        assert_eq!(run(vec![(0, 0)]), want, "{space:?}");
+        assert_ne!(run(vec![]), want, "without an alias nothing is written to `o`");
+        assert_eq!(x.to_f64(), [3., 4., 5., 6.], "the caller's array stays");
+    }
+}
+
+#[test]
+fn what_a_kernel_writes_to_a_prefetched_array_stays_for_later_steps() {
+    // Each step counts up what the block map reads: blocks 0, 1, 2 of `o` come in turn.
+    let mut b = Build::new(&[(3.into(), Semantics::Arbitrary)]);
+    let t = b.array(("t", Role::Prefetch), DType::I32, MemorySpace::Smem, &[1.into()]);
+    let o = b.window(("o", Role::Output), DType::I32, &[4.into()], &[1], |b, _| {
+        vec![b.load_scalar(t, Offset::Const(0))]
+    });
+    let (at, one) = (b.load_scalar(t, Offset::Const(0)), b.int(1));
+    let v = b.op(Type::tile(DType::I32, [1]), OpKind::Broadcast { x: at });
+    b.store(o, v);
+    let next = b.op(Type::Scalar(DType::I32), OpKind::Binary { op: Binary::Add, x: at, y: one });
+    b.store_scalar(t, Offset::Const(0), next);
+    let t = Array::new([1], vec![1]).unwrap();
+    let out = exec::call(&b.finish(), std::slice::from_ref(&t), &Options::default()).unwrap().remove(0);
+    assert_eq!(out.to_f64()[1..], [1., 2., 3.]);
+    assert_eq!(t.to_f64(), [1.], "the caller's array stays");
+}
+
+#[test]
 fn an_alias_has_the_type_and_shape_of_its_array() {
     let mut b = Build::once();
     b.array(("x", Role::Input), DType::F32, MemorySpace::Any, &[4.into()]);

@@ -10,6 +10,7 @@ use crate::ir::{self, Block, Kernel, Op, OpKind, Span, TileType, Type, Value};
 
 use super::fuse::Group;
 use super::needed::Needed;
+use super::written::{self, base_of, target_of};
 use super::{Action, Code, Dot, IndexMap, Offset, Operand, Passed, Plan, Slot, Step, Store, lifetime};
 
 /// What stands for a tile value while its block is compiled.
@@ -42,13 +43,18 @@ pub(super) struct Lowering<'k> {
     remote: bool,
     constants: Vec<(Slot, Scalar)>,
     program_ids: Vec<(Slot, usize)>,
-    written: Vec<bool>,
     dims: &'k ir::dims::Dims,
     grid: &'k [i64],
 }
 
-/// Compiles a kernel for one call: `dims` and the extents of the grid are known.
-pub(in crate::exec) fn compile(kernel: &Kernel, dims: &ir::dims::Dims, grid: &[i64]) -> Checked<Plan> {
+/// Compiles a kernel for one call: `dims` and the extents of the grid are known, and which parameter each one shares its
+/// memory with (itself, if it is no alias).
+pub(in crate::exec) fn compile(
+    kernel: &Kernel,
+    dims: &ir::dims::Dims,
+    grid: &[i64],
+    memory: &[usize],
+) -> Checked<Plan> {
     let needed = Needed::of(kernel);
     let mut l = Lowering {
         kernel,
@@ -63,7 +69,6 @@ pub(in crate::exec) fn compile(kernel: &Kernel, dims: &ir::dims::Dims, grid: &[i
         remote: false,
         constants: vec![],
         program_ids: vec![],
-        written: vec![false; kernel.params.len()],
         dims,
         grid,
     };
@@ -75,7 +80,7 @@ pub(in crate::exec) fn compile(kernel: &Kernel, dims: &ir::dims::Dims, grid: &[i
                 format!("`{}` has {rank} axes (at most {MAX_RANK} here)", p.name),
             ));
         }
-        l.roots.insert(p.value, i);
+        l.roots.insert(p.value, memory.get(i).copied().unwrap_or(i));
     }
     kernel.each_op(&mut |op| l.remote |= matches!(op.kind, OpKind::CopyStartRemote { .. }));
     let mut windows = vec![];
@@ -88,9 +93,10 @@ pub(in crate::exec) fn compile(kernel: &Kernel, dims: &ir::dims::Dims, grid: &[i
             }),
         });
     }
+    let written = written::written(kernel);
     let mut body = l.block(&kernel.body)?;
     lifetime::assign(&mut body, &[]);
-    Ok(Plan { body, windows, constants: l.constants, program_ids: l.program_ids, written: l.written })
+    Ok(Plan { body, windows, constants: l.constants, program_ids: l.program_ids, written })
 }
 
 /// The slot of a value.
@@ -210,13 +216,11 @@ impl Lowering<'_> {
             | OpKind::CopyWait { dst, .. }
             | OpKind::CopyStartRemote { dst, .. } => {
                 let root = self.root(*dst, op.span)?;
-                self.written[root] = true;
                 self.before_write(Some(root).filter(|_| !self.remote));
                 self.plain(op);
             }
             OpKind::StoreScalar { base, .. } => {
                 let root = self.root(*base, op.span)?;
-                self.written[root] = true;
                 self.before_write(Some(root));
                 self.plain(op);
             }
@@ -289,7 +293,6 @@ impl Lowering<'_> {
         mask: Option<Value>,
     ) -> Checked<()> {
         let root = self.root(base, op.span)?;
-        self.written[root] = true;
         let mask = mask.map(|m| self.stored(m, root, op.span)).transpose()?;
         let value = self.stored(value, root, op.span)?;
         self.before_write(Some(root));
@@ -429,18 +432,11 @@ impl Lowering<'_> {
     }
 }
 
-/// Calls `f` with every ref that the blocks of an op write to, and notes which ref each slice is of.
+/// Calls `f` with every ref that the blocks of an op write to, and notes which ref each other one is made of.
 fn written_inside(kind: &OpKind, slices: &mut BTreeMap<Value, Value>, f: &mut dyn FnMut(Value)) {
     for op in kind.blocks().into_iter().flat_map(|b| &b.ops) {
-        match &op.kind {
-            OpKind::Slice { base, .. }
-            | OpKind::Squeeze { base, .. }
-            | OpKind::ReshapeRef { base }
-            | OpKind::BitcastRef { base } => slices.extend(op.results.first().map(|r| (*r, *base))),
-            OpKind::Store { base, .. } | OpKind::StoreScalar { base, .. } => f(*base),
-            OpKind::StoreStrided { base, .. } | OpKind::StoreMasked { base, .. } => f(*base),
-            OpKind::CopyStart { dst, .. } | OpKind::CopyWait { dst, .. } => f(*dst),
-            inner => written_inside(inner, slices, f),
-        }
+        slices.extend(op.results.first().copied().zip(base_of(&op.kind)));
+        target_of(&op.kind).into_iter().for_each(&mut *f);
+        written_inside(&op.kind, slices, f);
     }
 }

@@ -7,12 +7,14 @@ mod lower;
 mod needed;
 mod ops;
 mod tiles;
+mod written;
 
 use crate::ir::{ArgReduction, Binary, Compare, DType, OpKind, Reduction, Span, Unary};
 
 use super::scalar::Scalar;
 
 pub(super) use lower::compile;
+pub(super) use written::written;
 
 /// Where a value lives while the kernel runs: its index in the kernel's table of values.
 pub(super) type Slot = usize;
