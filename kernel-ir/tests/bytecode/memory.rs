@@ -77,8 +77,10 @@ fn varint(n: usize) -> Vec<u8> {
 
 /// A file of version 0. Attribute 0 is the unknown location, type 0 is `i1`; operation 0 is the module, 1 is `x.op`.
 struct File {
-    /// Strings after `builtin`, `module`, `x` and `op`.
+    /// First `builtin`, `module`, `x` and `op`.
     strings: Vec<Vec<u8>>,
+    /// The string of each dialect: `builtin` and `x` first.
+    dialects: Vec<usize>,
     /// Dialect and string of further operations.
     operations: Vec<(usize, usize)>,
     attributes: Vec<Vec<u8>>,
@@ -93,6 +95,7 @@ impl File {
     fn new() -> Self {
         Self {
             strings: [&b"builtin"[..], b"module", b"x", b"op"].map(Vec::from).to_vec(),
+            dialects: vec![0, 2],
             operations: vec![(0, 1), (1, 3)],
             attributes: vec![varint(15)],
             types: vec![[varint(0), varint(4)].concat()],
@@ -113,7 +116,8 @@ impl File {
         self.strings.iter().rev().for_each(|s| strings.extend(varint(s.len() + 1)));
         self.strings.iter().for_each(|s| strings.extend([&s[..], &[0]].concat()));
         section(0, &strings);
-        let mut dialects = [varint(2), varint(0), varint(2)].concat();
+        let mut dialects = varint(self.dialects.len());
+        self.dialects.iter().for_each(|name| dialects.extend(varint(*name)));
         for (dialect, name) in &self.operations {
             dialects.extend([varint(*dialect), varint(1), varint(*name)].concat());
         }
@@ -121,7 +125,9 @@ impl File {
         let mut offsets = [varint(self.attributes.len()), varint(self.types.len())].concat();
         for table in [&self.attributes, &self.types] {
             offsets.extend([varint(0), varint(table.len())].concat());
-            table.iter().for_each(|entry| offsets.extend(varint(entry.len() << 1 | 1)));
+            // Text starts with what no code is.
+            let binary = |entry: &Vec<u8>| usize::from(entry[..1] != *b"#");
+            table.iter().for_each(|entry| offsets.extend(varint(entry.len() << 1 | binary(entry))));
         }
         section(2, &[&self.attributes.concat()[..], &self.types.concat()].concat());
         section(3, &offsets);
@@ -141,6 +147,66 @@ const ATTRIBUTES: u8 = 1;
 const RESULTS: u8 = 1 << 1;
 const OPERANDS: u8 = 1 << 2;
 const REGIONS: u8 = 1 << 4;
+
+/// A kernel of `count` stores of an integer into SMEM.
+fn stores(count: usize) -> Vec<u8> {
+    let mut file = File::new();
+    let texts = [
+        "main",
+        "sym_name",
+        "function_type",
+        "value",
+        "func",
+        "arith",
+        "constant",
+        "memref",
+        "store",
+        "return",
+    ];
+    file.strings.extend(texts.map(|t| t.as_bytes().to_vec()));
+    let string = |text| 4 + texts.iter().position(|t| *t == text).unwrap();
+    file.dialects.extend(["func", "arith", "memref"].map(string));
+    let names = [(2, "func"), (3, "constant"), (4, "store"), (2, "return")];
+    file.operations.extend(names.map(|(dialect, name)| (dialect, string(name))));
+    let smem = b"#tpu.memory_space<smem>\0".to_vec();
+    // Types: `i32`, `index`, `memref<8xi32, smem>`, and the function's.
+    let memref = [varint(11), varint(1), varint(1), varint(8 << 1), varint(1), varint(2)].concat();
+    let function = [varint(2), varint(1), varint(3), varint(0)].concat();
+    file.types.extend([[varint(0), varint(32 << 2)].concat(), varint(1), memref, function]);
+    let text = |t| [varint(2), varint(string(t))].concat();
+    let identity = [varint(23), varint(1 << 2)].concat();
+    file.attributes.extend([
+        smem,
+        identity,
+        text("sym_name"),
+        text("main"),
+        text("function_type"),
+        text("value"),
+    ]);
+    let of_type = [varint(6), varint(4)].concat();
+    let function = [varint(1), varint(2), varint(3), varint(4), varint(5), varint(7)].concat();
+    // A zero of each integer type.
+    let zero = |ty| [8, ty, 0].map(varint).concat();
+    let value = |attribute| [1, 1, 6, attribute].map(varint).concat();
+    file.attributes.extend([of_type, function, zero(1), zero(2), value(9), value(10)]);
+    let constant = |attribute, ty| {
+        [varint(3), vec![ATTRIBUTES | RESULTS], [0, attribute, 1, ty].map(varint).concat()].concat()
+    };
+    let store = [varint(4), vec![OPERANDS], [0, 3, 1, 0, 2].map(varint).concat()].concat();
+    // A region of one block with one argument, three values.
+    let region = [1 << 1, 1, 3, (count + 3) << 1 | 1, 1, 3, 0].map(varint).concat();
+    file.body = [varint(2), vec![ATTRIBUTES | REGIONS], varint(0), varint(8), region].concat();
+    file.body.extend([constant(11, 1), constant(12, 2), store.repeat(count)].concat());
+    file.body.extend([varint(5), vec![0], varint(0)].concat());
+    file.count = 1;
+    file.bytes()
+}
+
+#[test]
+fn a_small_kernel_of_stores_is_one() {
+    let kernel = read::kernel(&stores(3), None).unwrap();
+    assert_eq!(kernel.to_string().matches("store").count(), 3, "{kernel}");
+}
 
 /// Operations that hold one another.
 pub(super) fn nested(depth: usize) -> Vec<u8> {
@@ -217,6 +283,8 @@ pub(super) fn hostile() -> Vec<(&'static str, Vec<u8>)> {
         ("a long attribute, repeated", repeated.bytes()),
         ("a tower of arrays", attributes((1..60).map(twice).chain([varint(7)]).collect())),
         ("an array that holds itself", attributes(vec![[varint(0), varint(1), varint(1)].concat()])),
+        ("stores", stores(n / 7)),
+        ("as many stores as are read", stores((1 << 16) - 8)),
         ("nesting", nested(n / 8)),
         ("announced operations", File::with_body(usize::MAX >> 1, 0, vec![]).bytes()),
         ("announced values", File::with_body(0, usize::MAX, vec![]).bytes()),

@@ -46,7 +46,13 @@ impl<'b> File<'b> {
             return Err(Fault::limit(0, format!("the module has {} bytes; {LARGEST} are read", bytes.len())));
         }
         if !bytes.starts_with(&MAGIC) {
-            return Err(Fault::malformed(0, "the module is not MLIR bytecode"));
+            let text = std::str::from_utf8(bytes).is_ok_and(|t| t.contains("module"));
+            let what = if text {
+                "the module is MLIR text; only bytecode is read"
+            } else {
+                "the module is not MLIR bytecode"
+            };
+            return Err(Fault::malformed(0, what));
         }
         at.bytes(MAGIC.len() as u64)?;
         let version = at.varint()?;

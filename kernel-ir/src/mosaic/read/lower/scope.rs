@@ -8,8 +8,8 @@ use super::places::Places;
 use crate::ir::{Block, GridAxis, Kernel, Literal, Op, OpKind, Param, Span, Type, Value, ValueInfo};
 use crate::mosaic::read::module::{Module, ValueId};
 
-/// Operations of the largest kernel: bounds what inlining and unrolling make of a small module.
-const MOST_VALUES: usize = 1 << 17;
+/// Values of the largest kernel: bounds what inlining and unrolling make of a small module.
+const MOST_VALUES: usize = 1 << 16;
 
 /// What a value of the module has become.
 #[derive(Clone, Debug)]
@@ -75,6 +75,8 @@ pub(super) struct Lower<'m> {
     known: Vec<Option<(Known, usize, u32)>>,
     scopes: Vec<Scope>,
     opened: u32,
+    /// Operations that were lowered.
+    pub(super) lowered: usize,
     /// How deep the block at hand is nested, calls included.
     pub(super) depth: usize,
 }
@@ -93,6 +95,7 @@ impl<'m> Lower<'m> {
             known: vec![None; module.values.len()],
             scopes: vec![],
             opened: 0,
+            lowered: 0,
             depth: 0,
         }
     }

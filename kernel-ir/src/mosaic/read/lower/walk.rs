@@ -5,6 +5,9 @@ use super::{DEEPEST, Fallible};
 use crate::ir::{Type, Value};
 use crate::mosaic::read::module::{Block, Operation, Region, ValueId};
 
+/// Operations of the largest module, those of a function once for each call of it.
+const MOST_OPERATIONS: usize = 1 << 16;
+
 impl<'m> Lower<'m> {
     /// The operands of an operation that takes a fixed number of them.
     pub(super) fn operands<const N: usize>(&self, op: &Operation) -> Fallible<[ValueId; N]> {
@@ -60,6 +63,11 @@ impl<'m> Lower<'m> {
         }
         self.depth += 1;
         for op in ops {
+            self.lowered += 1;
+            if self.lowered > MOST_OPERATIONS {
+                let message = format!("is where the module gets more than {MOST_OPERATIONS} operations");
+                return Err(self.unsupported(message));
+            }
             self.operation(op)?;
         }
         self.depth -= 1;
