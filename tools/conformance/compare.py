@@ -1,4 +1,4 @@
-"""Compares the results that a run of cases wrote with JAX's: `compare.py CASES.json` fails if anything differs, and says what."""
+"""Compares the results that a run of cases wrote with JAX's: `compare.py CASES.json` fails if any differs, and says how."""
 
 import json
 import pathlib

@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import capture
 import corpus
 import jax
+import modules
 import numpy as np
 
 FAMILIES = ["matmul", "grouped", "tokamax", "flash", "splash", "paged", "random", "manual", "ring"]
@@ -56,8 +57,8 @@ def refuse(name, error):
 def make(folder, wanted=()):
     """Writes the cases of all peers, or of those whose name contains one of `wanted`."""
     made = corpus.Corpus(folder)
-    modules = [importlib.import_module(f"peers.{family}") for family in FAMILIES]
-    peers = [p for m in modules for p in m.peers() if not wanted or any(w in p.name for w in wanted)]
+    families = [importlib.import_module(f"peers.{family}") for family in FAMILIES]
+    peers = [p for family in families for p in family.peers() if not wanted or any(w in p.name for w in wanted)]
     with capture.capturing(None, refuse) as recorder:
         for peer in peers:
             run(peer, recorder, made)
@@ -83,7 +84,7 @@ def run(peer, recorder, made):
     for i, call in enumerate(calls):
         cases.append(made.add(peer.name if len(calls) == 1 else f"{peer.name}.{i}", call, peer.rtol, peer.atol))
     for version in VERSIONS.get(peer.name, ()):
-        made.add_version(cases[0], version, capture.at_version(calls[0].module.bytecode, version))
+        made.add_version(cases[0], version, modules.at_version(calls[0].module.bytecode, version))
     print(f"{peer.name}: {len(calls)} calls, {time.perf_counter() - start:.1f} s", flush=True)
 
 
