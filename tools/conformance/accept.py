@@ -39,7 +39,7 @@ def compile_all():
         if limit := config.get("vmem_limit_bytes"):
             top["scoped_memory_configs"] = [{"memory_space": 1, "offset": 0, "size": limit}]
         results = [jax.ShapeDtypeStruct(s.shape, s.dtype) for s in (spec(kind, 1) for kind in case["results"])]
-        run = jax.ffi.ffi_call(
+        kernel = jax.ffi.ffi_call(
             "tpu_custom_call",
             results,
             custom_call_api_version=1,
@@ -47,12 +47,18 @@ def compile_all():
             has_side_effect=True,
             input_output_aliases=dict(case["aliases"]),
         )
+        run = kernel
         if count > 1:
-            inner = lambda *args: [r[None] for r in run(*(a[0] for a in args))]  # noqa: E731
+
+            def inner(*shards):
+                return [r[None] for r in kernel(*(shard[0] for shard in shards))]
+
             specs = (PartitionSpec("x"),) * len(case["operands"])
             run = jax.shard_map(inner, mesh=meshes[count], in_specs=specs, out_specs=PartitionSpec("x"), check_vma=False)
         operands = [spec(kind, count) for kind in case["operands"]]
-        jax.jit(run).trace(*operands).lower(lowering_platforms=("tpu",)).compile()
+        # A call without operands would otherwise be for the host.
+        where = NamedSharding(meshes[count], PartitionSpec("x") if count > 1 else PartitionSpec())
+        jax.jit(run, out_shardings=where).trace(*operands).lower(lowering_platforms=("tpu",)).compile()
 
     for line in sys.stdin:
         answer = {"accepted": True}

@@ -9,16 +9,35 @@ import re
 import sys
 import time
 
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import jax
+
+if jax.__version_info__ < (0, 11):
+    print(f"skipped: the kernels are those of JAX 0.12, and this is {jax.__version__}")
+    sys.exit()
+
 import capture
 import corpus
-import jax
 import modules
 import numpy as np
 
-FAMILIES = ["matmul", "grouped", "tokamax", "flash", "splash", "paged", "random", "manual", "ring"]
+FAMILIES = [
+    "matmul",
+    "grouped",
+    "tokamax",
+    "flash",
+    "splash",
+    "paged",
+    "random",
+    "manual",
+    "ring",
+    "operations",
+    "structure",
+    "copies",
+]
 
 
 # Serialized forms of versions that changed an operation of the kernel; the newest is what every other case has.
@@ -97,9 +116,6 @@ def stamp():
 
 def main(folder, wanted):
     """Makes the cases, unless the folder holds just these."""
-    if jax.__version_info__ < (0, 11):
-        print(f"skipped: the kernels are those of JAX 0.12, and this is {jax.__version__}")
-        return
     kept, wish = pathlib.Path(folder) / "stamp", stamp() + repr((folder, wanted))
     if not (kept.exists() and kept.read_text() == wish):
         kept.unlink(missing_ok=True)
