@@ -9,12 +9,14 @@ import sys
 
 import emit
 import executor
+import interpreters
 import tpu_cycles
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECTIONS = {
     "emit": (emit, "Rust to Mosaic bytecode, beside JAX's trace and lower of its own kernel (ms)"),
     "executor": (executor, "ragged_dot on the CPU, beside XLA:CPU and Pallas interpret mode (ms)"),
+    "interpreters": (interpreters, "JAX's own Mosaic modules on the CPU, beside JAX's two interpreters (ms)"),
     "tpu-cycles": (tpu_cycles, "cycles of the real compiler's schedule, beside Tokamax's and JAX's kernels"),
 }
 

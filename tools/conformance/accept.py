@@ -78,7 +78,7 @@ def start():
     return subprocess.Popen(command, env=os.environ | needed, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
 
 
-def verdicts(cases, known):
+def verdicts(cases, known, folder):
     """Yields (digest, verdict) for each case that `known` does not hold; a crash is a refusal."""
     child = None
     for case in cases:
@@ -86,7 +86,7 @@ def verdicts(cases, known):
             continue
         if child is None:
             child = start()
-        child.stdin.write(json.dumps(case) + "\n")
+        child.stdin.write(json.dumps(case | {"module": str(folder / case["module"])}) + "\n")
         child.stdin.flush()
         answer = {"accepted": False, "why": "the compiler aborted"}
         for line in child.stdout:

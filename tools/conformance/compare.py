@@ -8,8 +8,9 @@ import corpus
 
 
 def main(path):
-    cases = json.loads(pathlib.Path(path).read_text())
-    problems = [(case["name"], corpus.compare(case)) for case in cases]
+    path = pathlib.Path(path)
+    cases = json.loads(path.read_text())
+    problems = [(case["name"], corpus.compare(case, path.parent)) for case in cases]
     wrong = [(name, problem) for name, problem in problems if problem]
     for name, problem in wrong:
         print(f"{name}: {problem}")

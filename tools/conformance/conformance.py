@@ -36,7 +36,7 @@ def judge(cases, work):
         entry = json.loads(line)
         known[entry.pop("digest")] = entry
     with path.open("a") as file:
-        for digest, verdict in accept.verdicts(cases, known):
+        for digest, verdict in accept.verdicts(cases, known, work):
             known[digest] = verdict
             file.write(json.dumps({"digest": digest} | verdict) + "\n")
             file.flush()
@@ -47,6 +47,7 @@ def run(cases, cli, work, batch=100, limit=300):
     """What `kernels-cli run --cases` says of each case, by name, with `problem` if a result is not JAX's."""
     for case in cases:
         case["rtol"], case["atol"] = corpus.tolerance(case["operands"] + case["results"])
+        case["exact"] = True
     said = {}
     for start in range(0, len(cases), batch):
         said |= run_batch(cases[start : start + batch], cli, work, limit)
@@ -54,7 +55,7 @@ def run(cases, cli, work, batch=100, limit=300):
         answer = said[case["name"]]
         if answer["ok"]:
             try:
-                answer["problem"] = corpus.compare(case)
+                answer["problem"] = corpus.compare(case, work)
             except (OSError, ValueError) as error:
                 answer["problem"] = f"the result cannot be read: {error}"
     return said
@@ -65,7 +66,7 @@ def run_batch(cases, cli, work, limit):
     path = work / "batch.json"
     path.write_text(json.dumps(cases))
     try:
-        done = subprocess.run([cli, "run", "--cases", path], capture_output=True, text=True, timeout=limit)
+        done = subprocess.run([cli, "run", "--cases", path, "--json"], capture_output=True, text=True, timeout=limit)
         return {answer["name"]: answer for answer in json.loads(done.stdout)}
     except (subprocess.TimeoutExpired, json.JSONDecodeError) as error:
         if len(cases) > 1:
@@ -96,7 +97,13 @@ def main():
     tests = tests_capture.read(work, "tests")
     outcomes = {test["test"]: test["status"] for test in tests}
     rows = [
-        case | {"verdict": verdicts.get(case["digest"]), "said": said[case["name"]], "outcome": outcomes.get(case["test"])}
+        case
+        | {
+            "verdict": verdicts.get(case["digest"]),
+            "said": said[case["name"]],
+            "outcome": outcomes.get(case["test"]),
+            "ops": corpus.operations((work / case["module"]).with_suffix(".mlir").read_text()),
+        }
         for case in cases
     ]
     args.report.write_text(report.page(rows, others, tests, args.jax_tests, args.variants))

@@ -1,4 +1,7 @@
-"""A folder of captured calls: modules, arrays, and the list of cases that `kernels-cli run --cases` takes."""
+"""A folder of captured calls: modules, arrays, and the list of cases that `kernels-cli run --cases` takes.
+
+Paths in a case are relative to the folder.
+"""
 
 import collections
 import json
@@ -31,17 +34,16 @@ class Corpus:
     def add(self, name, call, rtol, atol, **more):
         """Writes one captured call. `more` goes into the case as it is."""
         module = call.module
-        path = self.folder / "modules" / f"{name}.mlirbc"
-        path.write_bytes(module.bytecode)
-        path.with_suffix(".mlir").write_text(module.text)
         case = {
             "name": name,
-            "module": str(path),
+            "module": self._module(name, module.bytecode),
             "args": [self._array(f"{name}.arg{i}", value) for i, value in enumerate(call.operands)],
-            "outs": [str(self.folder / "out" / f"{name}.{i}.npy") for i in range(len(call.results))],
+            "outs": outs(name, len(call.results)),
             "results": module.results,
             "aliases": module.aliases,
             "devices": module.devices,
+            # As JAX's interpreters multiply.
+            "exact": True,
             "expected": [self._array(f"{name}.expected{i}", value) for i, value in enumerate(call.results)],
             "operands": module.operands,
             "oracle": call.oracle,
@@ -51,37 +53,45 @@ class Corpus:
             "config": module.config,
             **more,
         }
+        (self.folder / "modules" / f"{name}.mlir").write_text(module.text)
         self.cases.append(case)
         return case
 
     def add_version(self, case, version, bytecode):
         """The same case, its module in an older serialized form."""
         name = f"{case['name']}@v{version}"
-        path = self.folder / "modules" / f"{name}.mlirbc"
-        path.write_bytes(bytecode)
-        self._again(case, name, module=str(path))
+        self._again(case, name, module=self._module(name, bytecode))
 
     def add_text(self, name, text, cases):
         """The same cases, taken from a StableHLO text whose Mosaic calls they are, in order."""
-        path = self.folder / "modules" / f"{name}.stablehlo.mlir"
-        path.write_text(text)
+        path = f"modules/{name}.stablehlo.mlir"
+        (self.folder / path).write_text(text)
         for index, case in enumerate(cases):
-            self._again(case, f"{name}.call{index}", module=str(path), call=index)
+            self._again(case, f"{name}.call{index}", module=path, call=index)
 
     def _again(self, case, name, **changed):
-        outs = [str(self.folder / "out" / f"{name}.{i}.npy") for i in range(len(case["outs"]))]
-        self.cases.append(case | {"name": name, "outs": outs} | changed)
+        self.cases.append(case | {"name": name, "outs": outs(name, len(case["outs"]))} | changed)
+
+    def _module(self, name, bytecode):
+        path = f"modules/{name}.mlirbc"
+        (self.folder / path).write_bytes(bytecode)
+        return path
 
     def _array(self, name, value):
-        path = self.folder / "arrays" / f"{name}.npy"
-        np.save(path, value)
-        return str(path)
+        path = f"arrays/{name}.npy"
+        np.save(self.folder / path, value)
+        return path
 
     def save(self):
         """Writes `cases.json`, which lists the cases."""
         path = self.folder / "cases.json"
         path.write_text(json.dumps(self.cases, indent=1) + "\n")
         return path
+
+
+def outs(name, count):
+    """Where the results of a case go."""
+    return [f"out/{name}.{i}.npy" for i in range(count)]
 
 
 def tolerance(types):
@@ -122,11 +132,11 @@ def differs(got, want, rtol, atol, undefined=False):
     return f"{int(wrong.sum())} of {wrong.size} elements differ{worst}; at {list(where)}: {got[where]} instead of {want[where]}"
 
 
-def compare(case):
+def compare(case, folder):
     """What is wrong with the results that a run of the case wrote, or None."""
     for index, (out, expected, kind) in enumerate(zip(case["outs"], case["expected"], case["results"])):
         undefined = case["oracle"] == "reference"
-        if problem := differs(load(out, kind), load(expected, kind), case["rtol"], case["atol"], undefined):
+        if problem := differs(load(folder / out, kind), load(folder / expected, kind), case["rtol"], case["atol"], undefined):
             return f"result {index}: {problem}"
     return None
 
