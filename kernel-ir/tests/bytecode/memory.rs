@@ -281,6 +281,7 @@ pub(super) fn hostile() -> Vec<(&'static str, Vec<u8>)> {
         ("truth values", bits.bytes()),
         ("names of operations", names.bytes()),
         ("a long attribute, repeated", repeated.bytes()),
+        ("a large dictionary", attributes(vec![[varint(1), varint(n / 2), vec![1; n]].concat()])),
         ("a tower of arrays", attributes((1..60).map(twice).chain([varint(7)]).collect())),
         ("an array that holds itself", attributes(vec![[varint(0), varint(1), varint(1)].concat()])),
         ("stores", stores(n / 7)),

@@ -17,6 +17,9 @@ use crate::diag::SourceLoc;
 const STRING: u64 = 2;
 const TYPED_STRING: u64 = 3;
 
+/// The most entries of a dictionary: whoever looks for one goes through all.
+const MOST_ENTRIES: usize = 1024;
+
 /// Decodes attributes, when the types are known.
 pub(super) struct Attributes<'a, 'b> {
     pub(super) types: &'a [Type],
@@ -198,6 +201,9 @@ impl<'a, 'b> Attributes<'a, 'b> {
 
     fn dictionary(&mut self, at: &mut Cursor<'_>) -> Fallible<Attribute> {
         let count = at.count()?;
+        if count > MOST_ENTRIES {
+            return Err(Fault::limit(at.at(), format!("a dictionary has {count} entries")));
+        }
         let mut all: Vec<(Arc<str>, AttrId)> = self.budget.vec(at.at(), count)?;
         for _ in 0..count {
             all.push((self.name(at)?, self.attribute(at)?));

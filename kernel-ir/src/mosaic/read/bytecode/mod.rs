@@ -80,6 +80,7 @@ fn read(bytes: &[u8]) -> Fallible<(Operation, Dialects, Module)> {
         types: &mut types,
         attributes: &attributes,
         made: vec![],
+        i32: None,
         values: vec![],
         scope: vec![],
         unmade: 0..0,

@@ -40,6 +40,8 @@ pub(super) struct Operations<'a, 'b> {
     pub(super) attributes: &'a [Attribute],
     /// Attributes made of properties; their ids follow those of `attributes`.
     pub(super) made: Vec<Attribute>,
+    /// The type `i32`, once it was needed.
+    pub(super) i32: Option<TypeId>,
     /// By value: its type.
     pub(super) values: Vec<TypeId>,
     /// The values that an operand may name, by the number that stands in the file.
@@ -326,16 +328,19 @@ impl<'a> Operations<'a, '_> {
 
     /// The type `i32`, which the file may not have.
     fn i32(&mut self, at: &Cursor<'_>) -> Fallible<TypeId> {
+        if let Some(id) = self.i32 {
+            return Ok(id);
+        }
         let i32 = Type::Integer { bits: 32, signedness: Signedness::Signless };
-        let id = match self.types.iter().position(|t| *t == i32) {
-            Some(id) => id,
+        let index = match self.types.iter().position(|t| *t == i32) {
+            Some(index) => index,
             None => {
                 self.budget.take::<[Type; 3]>(at.at(), self.types.len() + 1)?;
                 self.types.push(i32);
                 self.types.len() - 1
             }
         };
-        Ok(TypeId(id as u32))
+        Ok(*self.i32.insert(TypeId(index as u32)))
     }
 }
 
