@@ -35,6 +35,7 @@ use observe::Metrics;
 use store::Store;
 
 pub use config::{Config, Tls};
+pub use upload::{CommitHeader, CommitRecord};
 
 /// What every request handler can see.
 #[derive(Clone)]

@@ -113,10 +113,10 @@ pub(super) async fn commit(
         let header = upload.header.take().ok_or_else(|| Refusal::bad_request("the commit is empty"))?;
         let new = NewCommit {
             changes: std::mem::take(&mut upload.changes),
-            title: header.summary.trim().to_owned(),
-            description: header.description.as_deref().unwrap_or("").trim().to_owned(),
+            title: header.title,
+            description: header.description,
             author: caller.name().to_owned(),
-            parent: header.parent_commit,
+            parent: header.parent,
         };
         Ok(Json(target.commit(&repo, &new, &caller.address)?).into_response())
     })

@@ -19,6 +19,7 @@ mod resume;
 #[cfg(feature = "emit")]
 mod run;
 mod server_accounts;
+mod server_corpus;
 mod server_crash;
 mod server_hostile;
 mod server_large;
