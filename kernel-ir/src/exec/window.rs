@@ -215,9 +215,6 @@ impl Core<'_> {
                     Argument::Output { data, defined: true, .. } => {
                         Memory { data: lock(data).clone(), written: smem.then(|| vec![true; n]) }
                     }
-                    Argument::Input(a) => {
-                        Memory { data: a.data().clone(), written: smem.then(|| vec![true; n]) }
-                    }
                     _ => Memory { data: Data::poison(dtype, n), written: smem.then(|| vec![false; n]) },
                 };
             }

@@ -42,23 +42,7 @@ impl Needed {
 }
 
 /// True for ops that do more than make a value.
-const fn has_effect(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Store { .. }
-            | OpKind::StoreStrided { .. }
-            | OpKind::StoreMasked { .. }
-            | OpKind::StoreScalar { .. }
-            | OpKind::CopyStart { .. }
-            | OpKind::CopyStartRemote { .. }
-            | OpKind::SemSignal { .. }
-            | OpKind::SemWait { .. }
-            | OpKind::PrngSeed { .. }
-            | OpKind::PrngBits
-            | OpKind::Assert { .. }
-            | OpKind::CopyWait { .. }
-            | OpKind::If { .. }
-            | OpKind::For { .. }
-            | OpKind::While { .. }
-    )
+fn has_effect(kind: &OpKind) -> bool {
+    let advances = matches!(kind, OpKind::PrngBits);
+    !kind.makes_value() || advances || !kind.blocks().is_empty()
 }

@@ -93,15 +93,7 @@ impl<'c, 'a> Function<'c, 'a, '_> {
         let t = self.shaped(x)?;
         let x = self.get(x)?;
         let x = self.cast(x, t, DType::F32)?;
-        // The op is for two axes and more.
-        let (x, mut rest, axis) = match shape.as_slice() {
-            [n] => {
-                let ty = self.mlir(Shaped { dtype: DType::F32, shape: Some(&[1, *n]) });
-                (self.value("vector.shape_cast", &[x], ty, &[])?, vec![1, *n], 1)
-            }
-            _ => (x, shape.clone(), axis),
-        };
-        rest.remove(axis);
+        let (x, axis, rest) = self.with_two_axes(x, DType::F32, &shape, axis)?;
         let ty = self.mlir(Shaped { dtype: DType::I32, shape: Some(&rest) });
         let axis = types::i32(self.context, axis as i64);
         let found = self.value("tpu.reduce_index", &[x], ty, &[("axis", axis), ("kind", kind)])?;

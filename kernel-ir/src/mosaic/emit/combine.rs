@@ -22,15 +22,7 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
             return Err(self.malformed("reduce combines along an axis of its operand"));
         }
         self.widened(x, wide, out, |f, x, dtype| {
-            // A tile of rank 1 would become a scalar, for which there is no form: give it another axis.
-            let (x, mut rest, axis) = match shape.as_slice() {
-                [n] => {
-                    let ty = f.mlir(Shaped { dtype, shape: Some(&[1, *n]) });
-                    (f.value("vector.shape_cast", &[x], ty, &[])?, vec![1, *n], 1)
-                }
-                _ => (x, shape.clone(), axis),
-            };
-            rest.remove(axis);
+            let (x, axis, rest) = f.with_two_axes(x, dtype, &shape, axis)?;
             let reduced = Shaped { dtype, shape: Some(&rest) };
             let (kind, neutral) = neutral(op, dtype);
             let start = f.fill(reduced, neutral)?;
@@ -50,6 +42,24 @@ impl<'c, 'a, 'k> Function<'c, 'a, 'k> {
                 false => f.value("vector.shape_cast", &[y], ty, &[]),
             }
         })
+    }
+
+    /// An operand of an operation that takes an axis away: its axis, and the lengths that are left. A tile of one axis
+    /// would become a scalar, for which there is no form: it gets another axis first.
+    pub(super) fn with_two_axes(
+        &mut self,
+        x: Value<'c, 'a>,
+        dtype: DType,
+        shape: &[usize],
+        axis: usize,
+    ) -> Fallible<(Value<'c, 'a>, usize, Vec<usize>)> {
+        if let [n] = *shape {
+            let ty = self.mlir(Shaped { dtype, shape: Some(&[1, n]) });
+            return Ok((self.value("vector.shape_cast", &[x], ty, &[])?, 1, vec![1]));
+        }
+        let mut rest = shape.to_vec();
+        rest.remove(axis);
+        Ok((x, axis, rest))
     }
 
     /// The one element of a tile.

@@ -49,11 +49,22 @@ impl<'c, 'a> Function<'c, 'a, '_> {
         offsets: &[Offset],
         out: Shaped<'_>,
     ) -> Fallible<Value<'c, 'a>> {
+        self.load_as("vector.load", base, offsets, &[], out)
+    }
+
+    fn load_as(
+        &mut self,
+        name: &str,
+        base: ir::Value,
+        offsets: &[Offset],
+        attributes: &[(&str, Attribute<'c>)],
+        out: Shaped<'_>,
+    ) -> Fallible<Value<'c, 'a>> {
         let dtype = self.data(base, MemorySpace::Vmem)?;
         let mut operands = vec![self.get(base)?];
         operands.extend(self.indices(base, offsets)?);
         let ty = types::vector(out.shape, types::memory(self.context, dtype));
-        let x = self.value("vector.load", &operands, ty, &[])?;
+        let x = self.value(name, &operands, ty, attributes)?;
         self.loaded(x, dtype, out)
     }
 
@@ -65,13 +76,8 @@ impl<'c, 'a> Function<'c, 'a, '_> {
         strides: &[usize],
         out: Shaped<'_>,
     ) -> Fallible<Value<'c, 'a>> {
-        let dtype = self.data(base, MemorySpace::Vmem)?;
-        let mut operands = vec![self.get(base)?];
-        operands.extend(self.indices(base, offsets)?);
-        let ty = types::vector(out.shape, types::memory(self.context, dtype));
         let strides = self.strides(strides);
-        let x = self.value("tpu.strided_load", &operands, ty, &[("strides", strides)])?;
-        self.loaded(x, dtype, out)
+        self.load_as("tpu.strided_load", base, offsets, &[("strides", strides)], out)
     }
 
     /// A tile into VMEM, to elements that are apart.
