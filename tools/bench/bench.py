@@ -10,6 +10,7 @@ import sys
 import emit
 import executor
 import interpreters
+import hub
 import tpu_cycles
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -17,6 +18,7 @@ SECTIONS = {
     "emit": (emit, "Rust to Mosaic bytecode, beside JAX's trace and lower of its own kernel (ms)"),
     "executor": (executor, "ragged_dot on the CPU, beside XLA:CPU and Pallas interpret mode (ms)"),
     "interpreters": (interpreters, "JAX's own Mosaic modules on the CPU, beside JAX's two interpreters (ms)"),
+    "hub": (hub, "the hub and its client, beside huggingface_hub"),
     "tpu-cycles": (tpu_cycles, "cycles of the real compiler's schedule, beside Tokamax's and JAX's kernels"),
 }
 
