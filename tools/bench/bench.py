@@ -9,8 +9,8 @@ import sys
 
 import emit
 import executor
-import interpreters
 import hub
+import interpreters
 import tpu_cycles
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

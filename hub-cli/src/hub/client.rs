@@ -18,7 +18,7 @@ use super::repo::{RepoId, Revision, Version};
 use super::transport::{Answer, Patience, Transport, printable};
 
 /// The most pages of one listing.
-const MAX_PAGES: usize = 100_000;
+const MAX_PAGES: usize = 10_000;
 
 /// A client of one hub; every answer is checked before it is believed.
 #[derive(Debug)]

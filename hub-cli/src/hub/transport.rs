@@ -1,9 +1,10 @@
 //! HTTP requests with the care that a hub needs: retries, time limits, size limits, redirects by hand.
 
 use std::io::Read;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::blocking::{Client as Http, Response};
+use reqwest::blocking::{Client as Http, ClientBuilder, Response};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RANGE, RETRY_AFTER, USER_AGENT};
 use reqwest::{Method, StatusCode, Url, redirect};
 
@@ -45,7 +46,10 @@ impl Default for Patience {
 /// Sends requests to one hub.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    http: Http,
+    /// For http; it does not read the system's certificates, which takes longer than a request.
+    plain: Http,
+    /// For https, once it is needed.
+    secure: OnceLock<Http>,
     pub(crate) endpoint: Endpoint,
     token: Option<Token>,
     patience: Patience,
@@ -60,24 +64,22 @@ pub(crate) struct Answer {
 
 impl Transport {
     pub(crate) fn new(endpoint: Endpoint, token: Option<Token>, patience: Patience) -> Result<Self> {
-        let agent = concat!("kernels-cli/", env!("CARGO_PKG_VERSION"));
-        let http = Http::builder()
-            .redirect(redirect::Policy::none())
-            // What is compressed may unfold without end; sizes and ids are of the plain bytes.
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
-            .connect_timeout(patience.connect)
-            // In the blocking client this limits each wait for bytes, not the whole answer.
-            .timeout(patience.read)
-            .default_headers(HeaderMap::from_iter([(
-                USER_AGENT,
-                agent.parse().expect("a version is visible ASCII"),
-            )]))
-            .build()
-            .map_err(|e| Error::new(Code::Unreachable, "no HTTP client can be made").because(e))?;
-        Ok(Self { http, endpoint, token, patience })
+        let plain = build(patience, |http| http.tls_certs_only([]))?;
+        Ok(Self { plain, secure: OnceLock::new(), endpoint, token, patience })
+    }
+
+    /// The client that reaches `url`.
+    fn http(&self, url: &Url) -> Result<&Http> {
+        if url.scheme() != "https" {
+            return Ok(&self.plain);
+        }
+        match self.secure.get() {
+            Some(http) => Ok(http),
+            None => {
+                let http = build(self.patience, |http| http)?;
+                Ok(self.secure.get_or_init(|| http))
+            }
+        }
     }
 
     /// Makes a GET request and follows it to an answer of success.
@@ -142,7 +144,7 @@ impl Transport {
         content_type: &'static str,
         body: Vec<u8>,
     ) -> Result<T> {
-        let mut request = self.http.post(url.clone()).header(CONTENT_TYPE, content_type).body(body);
+        let mut request = self.http(&url)?.post(url.clone()).header(CONTENT_TYPE, content_type).body(body);
         if let Some(token) = self.token.as_ref().filter(|_| self.endpoint.is_origin_of(&url)) {
             request = request.bearer_auth(token.reveal());
         }
@@ -155,7 +157,7 @@ impl Transport {
 
     /// Puts `body` where the hub said; the address itself is the permission, so no token goes along.
     pub(crate) fn put(&self, url: Url, what: &str, body: Vec<u8>) -> Result<()> {
-        let response = self.send(self.http.put(url.clone()).body(body), &url)?;
+        let response = self.send(self.http(&url)?.put(url.clone()).body(body), &url)?;
         if response.status().is_success() { Ok(()) } else { Err(refused(response, what)) }
     }
 
@@ -196,7 +198,7 @@ impl Transport {
     fn follow(&self, mut url: Url, offset: u64) -> Result<Answer> {
         for _ in 0..=MAX_REDIRECTS {
             let from_hub = self.endpoint.is_origin_of(&url);
-            let mut request = self.http.request(Method::GET, url.clone());
+            let mut request = self.http(&url)?.request(Method::GET, url.clone());
             if offset > 0 {
                 request = request.header(RANGE, format!("bytes={offset}-"));
             }
@@ -279,6 +281,26 @@ impl Read for Answer {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.response.read(buffer)
     }
+}
+
+/// A client that follows nothing by itself.
+fn build(patience: Patience, choose: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Http> {
+    let agent = concat!("kernels-cli/", env!("CARGO_PKG_VERSION"));
+    let http = Http::builder()
+        .redirect(redirect::Policy::none())
+        // What is compressed may unfold without end; sizes and ids are of the plain bytes.
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .connect_timeout(patience.connect)
+        // In the blocking client this limits each wait for bytes, not the whole answer.
+        .timeout(patience.read)
+        .default_headers(HeaderMap::from_iter([(
+            USER_AGENT,
+            agent.parse().expect("a version is visible ASCII"),
+        )]));
+    choose(http).build().map_err(|e| Error::new(Code::Unreachable, "no HTTP client can be made").because(e))
 }
 
 /// The error for an answer that is not of success.

@@ -111,14 +111,18 @@ impl RepoCache {
 
     /// Links checked files into the snapshot of `commit`, which appears whole if it is new.
     pub(crate) fn link(&self, commit: &CommitId, files: &[RemoteFile]) -> Result<PathBuf> {
-        atomic::sync_folder(&self.dir.join("blobs"))?;
         let snapshots = self.dir.join("snapshots");
         let snapshot = snapshots.join(commit.as_str());
+        // What another variant, an earlier run or Python linked already is left alone.
+        let missing: Vec<_> = files.iter().filter(|file| !self.is_linked(file, &snapshot)).collect();
+        if missing.is_empty() && snapshot.is_dir() {
+            return Ok(snapshot);
+        }
+        atomic::sync_folder(&self.dir.join("blobs"))?;
         let incoming = self.incoming();
         let staged = TempDir::new_in(&incoming).map_err(|e| Error::io(&incoming, e))?;
         if snapshot.is_dir() {
-            // Another variant of this commit, or Python, was here first: each file is replaced by itself.
-            for file in files {
+            for file in missing {
                 self.link_one(file, &snapshot, staged.path())?;
             }
             return Ok(snapshot);
@@ -133,13 +137,23 @@ impl RepoCache {
         Ok(snapshot)
     }
 
+    /// Whether the snapshot leads to the content of `file` already.
+    fn is_linked(&self, file: &RemoteFile, snapshot: &Path) -> bool {
+        fs::read_link(file.path.under(snapshot)).is_ok_and(|target| target == self.link_target(file))
+    }
+
+    /// Where a link of a snapshot leads, from where it lies.
+    fn link_target(&self, file: &RemoteFile) -> PathBuf {
+        let up = "../".repeat(file.path.segments().count() + 1);
+        format!("{up}blobs/{}", file.oid).into()
+    }
+
     /// Links `file` into the snapshot that lies, or will lie, in `snapshots`; it replaces what is there.
     fn link_one(&self, file: &RemoteFile, snapshot: &Path, staged: &Path) -> Result<()> {
         let path = file.path.under(snapshot);
         atomic::make_folder(path.parent().unwrap_or(snapshot))?;
-        let up = "../".repeat(file.path.segments().count() + 1);
         let link = staged.join("link");
-        make_link(&format!("{up}blobs/{}", file.oid), &self.blob(&file.oid), &link)?;
+        make_link(&self.link_target(file), &self.blob(&file.oid), &link)?;
         fs::rename(&link, &path).map_err(|e| Error::io(&path, e))
     }
 
@@ -154,6 +168,9 @@ impl RepoCache {
     /// Records that the branch or tag `name` stands at `commit`.
     pub(crate) fn write_ref(&self, name: &str, commit: &CommitId) -> Result<()> {
         let path = RepoPath::parse(name)?.under(&self.dir.join("refs"));
+        if fs::read_to_string(&path).is_ok_and(|text| text == commit.as_str()) {
+            return Ok(());
+        }
         atomic::make_folder(path.parent().unwrap_or(&self.dir))?;
         atomic::write(&path, commit.as_str().as_bytes())
     }
@@ -168,7 +185,7 @@ impl Drop for RepoCache {
 }
 
 /// Makes `link` lead to the blob, as a relative link where the system has links, else as a copy.
-fn make_link(relative: &str, blob: &Path, link: &Path) -> Result<()> {
+fn make_link(relative: &Path, blob: &Path, link: &Path) -> Result<()> {
     #[cfg(unix)]
     {
         let _ = blob;
