@@ -236,6 +236,21 @@ impl Program {
     }
 }
 
+/// What the kernel's module is read as makes the same.
+#[cfg(feature = "emit")]
+fn comes_back(kernel: &kernel_ir::ir::Kernel, inputs: &[Array], out: &kernel_ir::exec::Outputs) {
+    let module = kernel.mosaic().unwrap_or_else(|e| panic!("{e:?}\n{kernel}"));
+    let outputs = kernel.params.iter().filter(|p| p.role == Role::Output);
+    let results = outputs.filter_map(|p| p.array.clone()).collect();
+    let types = kernel_ir::mosaic::read::CallTypes { operands: None, results };
+    let read = kernel_ir::mosaic::read::kernel(&module.bytecode, Some(&types));
+    let read = read.unwrap_or_else(|e| panic!("{e:?}\n{kernel}"));
+    let again = kernel_ir::exec::call(&read, inputs, &Default::default()).unwrap();
+    for ((name, array), again) in out.iter().zip(&again) {
+        assert_eq!(array, again, "{name} of\n{kernel}\n{read}");
+    }
+}
+
 /// Runs a program; `all` makes every value an output, otherwise only the last one is, and most values die early.
 fn check(steps: &[[u8; 4]], all: bool) {
     let mut b = Build::once();
@@ -292,6 +307,8 @@ fn check(steps: &[[u8; 4]], all: bool) {
     let kernel = b.finish();
     let named: Vec<(&str, &Array)> = names.into_iter().zip(&inputs).collect();
     let out = run_serial(&kernel, &named).unwrap();
+    #[cfg(feature = "emit")]
+    comes_back(&kernel, &inputs, &out);
     for (name, data) in wanted {
         assert_eq!(out[&*name].as_slice::<i32>().unwrap(), data, "{name} of\n{kernel}");
     }

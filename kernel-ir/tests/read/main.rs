@@ -19,3 +19,4 @@ mod memory;
 
 mod again;
 mod call;
+mod trip;

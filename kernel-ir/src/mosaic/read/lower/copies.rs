@@ -2,7 +2,7 @@
 
 use super::Fallible;
 use super::scope::{Known, Lower};
-use crate::ir::{DType, Elem, MemorySpace, OpKind, RefType, Type, Value};
+use crate::ir::{DType, Elem, GridAxis, Literal, MemorySpace, OpKind, RefType, Semantics, Type, Value};
 use crate::mosaic::read::module::{Operation, ValueId};
 
 /// The operands of a copy, whatever its version orders them like.
@@ -12,7 +12,7 @@ struct Copy {
     target: ValueId,
     landed: Option<ValueId>,
     device: Option<ValueId>,
-    core: bool,
+    cores: [Option<ValueId>; 2],
 }
 
 impl Lower<'_> {
@@ -53,7 +53,7 @@ impl Lower<'_> {
         let [Some(source), sent, Some(target), landed, device, core, subcore] = groups else {
             return Err(self.malformed("has no source or no target"));
         };
-        Ok(Copy { source, sent, target, landed, device, core: core.is_some() || subcore.is_some() })
+        Ok(Copy { source, sent, target, landed, device, cores: [core, subcore] })
     }
 
     /// The operands of `wait_dma2`: semaphore, source, target, device, core.
@@ -68,7 +68,7 @@ impl Lower<'_> {
         let [Some(landed), Some(source), Some(target), device, core] = groups else {
             return Err(self.malformed("has no semaphore, no source or no target"));
         };
-        Ok(Copy { source, sent: None, target, landed: Some(landed), device, core: core.is_some() })
+        Ok(Copy { source, sent: None, target, landed: Some(landed), device, cores: [core, None] })
     }
 
     fn semaphore(&mut self, v: Option<ValueId>) -> Fallible<Value> {
@@ -78,6 +78,17 @@ impl Lower<'_> {
             return Ok(x);
         }
         Err(self.malformed(format!("counts on a {r} instead of one semaphore")))
+    }
+
+    /// Checks that what is named is this core: a device has one.
+    fn this_core(&self, named: [Option<ValueId>; 2]) -> Fallible<()> {
+        let one = |g: &GridAxis| g.semantics != Semantics::Parallel || g.extent.known() == Some(1);
+        let first = |v: ValueId| self.constant_of(v) == Some(Literal::Int(0)) && self.grid.iter().all(one);
+        match named {
+            [None, None] => Ok(()),
+            [Some(core), None] if first(core) => Ok(()),
+            _ => Err(self.unsupported("names another core with `core_id` or `subcore_id`")),
+        }
     }
 
     /// Both ends of a copy, which are alike.
@@ -101,9 +112,7 @@ impl Lower<'_> {
     /// `tpu.enqueue_dma`
     pub(super) fn enqueue_dma(&mut self, op: &Operation) -> Fallible<()> {
         let copy = self.copy(op)?;
-        if copy.core {
-            return Err(self.unsupported("names a core with `core_id` or `subcore_id`"));
-        }
+        self.this_core(copy.cores)?;
         let (src, dst) = self.both_ends(&copy)?;
         let received = self.semaphore(copy.landed)?;
         let kind = match copy.device {
@@ -121,9 +130,6 @@ impl Lower<'_> {
     pub(super) fn wait_dma(&mut self, op: &Operation) -> Fallible<()> {
         let old = op.operands.first().is_some_and(|v| self.is_semaphore(*v));
         let copy = if old { self.old_copy(op)? } else { self.copy(op)? };
-        if copy.core && copy.device.is_none() {
-            return Err(self.unsupported("names a core with `core_id` or `subcore_id`"));
-        }
         let (src, dst) = self.both_ends(&copy)?;
         let sends =
             !old && self.module.attribute(op, "wait_target").is_some() && !self.flag(op, "wait_target")?;
@@ -143,9 +149,10 @@ impl Lower<'_> {
             (None, [sem, amount, device]) => [Some(*sem), Some(*amount), Some(*device), None, None],
             _ => return Err(self.malformed(format!("has {} operands", op.operands.len()))),
         };
-        let [sem, Some(amount), device, None, None] = groups else {
-            return Err(self.unsupported("names a core with `core_id` or `subcore_id`"));
+        let [sem, Some(amount), device, core, subcore] = groups else {
+            return Err(self.malformed("has no amount"));
         };
+        self.this_core([core, subcore])?;
         let (sem, amount) = (self.semaphore(sem)?, self.scalar(amount)?);
         let device = device.map(|d| self.scalar(d)).transpose()?;
         self.append(OpKind::SemSignal { sem, amount, device }, vec![]);

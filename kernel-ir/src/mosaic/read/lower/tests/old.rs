@@ -145,8 +145,11 @@ fn signals_had_no_cores() {
     assert_eq!(signal(&[], true), signal(&[1, 1, 1, 0, 0], true));
     let mut m = Make::new();
     m.main(&["memref<!tpu.semaphore, semaphore_mem>"], |m, args| {
+        // The first core is this one, the second is not there.
         let one = m.constant("i32", 1);
         let attributes = segments(m, &[1, 1, 0, 1, 0]);
+        let zero = m.constant("i32", 0);
+        m.effect("tpu.sem_signal", &[args[0], one, zero], &attributes);
         m.effect("tpu.sem_signal", &[args[0], one, one], &attributes);
     });
     assert!(m.refusal().contains("`core_id`"), "{}", m.refusal());
