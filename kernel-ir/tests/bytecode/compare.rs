@@ -1,7 +1,7 @@
 //! Comparison of two texts of one module in MLIR's generic form.
 //!
-//! Values may have other names, attributes may stand in another order, and may be properties or not. Ours does not say
-//! which block comes next.
+//! Values may have other names, attributes may stand in another order, and may be properties or not. Floats may have more
+//! digits. Ours does not say which block comes next.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -114,5 +114,14 @@ fn split(text: &str) -> Vec<String> {
     }
     let last = text[start..].trim();
     all.extend((!last.is_empty()).then(|| last.to_owned()));
-    all
+    all.into_iter().map(same_number).collect()
+}
+
+/// An attribute that is a float with so many digits as tell it from others, as some way of writing it has more.
+fn same_number(attribute: String) -> String {
+    let number = attribute.strip_suffix(" : f32").and_then(|a| a.split_once(" = "));
+    match number.and_then(|(name, n)| Some((name, n.parse::<f32>().ok()?))) {
+        Some((name, n)) => format!("{name} = {n:e} : f32"),
+        None => attribute,
+    }
 }
