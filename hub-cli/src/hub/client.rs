@@ -14,8 +14,9 @@ use super::endpoint::{Endpoint, Token};
 use super::listing::{Listing, RemoteFile, TreeEntry};
 use super::oid::CommitId;
 use super::path::RepoPath;
+use super::refusal::printable;
 use super::repo::{RepoId, Revision, Version};
-use super::transport::{Answer, Patience, Transport, printable};
+use super::transport::{Answer, Patience, Transport};
 
 /// The most pages of one listing.
 const MAX_PAGES: usize = 10_000;

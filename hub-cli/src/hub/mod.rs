@@ -15,6 +15,7 @@ mod locking;
 pub(crate) mod oid;
 pub(crate) mod path;
 mod publish;
+mod refusal;
 pub(crate) mod repo;
 mod transport;
 
@@ -31,6 +32,6 @@ pub use locking::{Allowed, lock};
 pub use oid::{CommitId, Oid};
 pub use path::RepoPath;
 pub use publish::{Changes, Plan, Proposed, Published, mirror, publish};
+pub(crate) use refusal::printable;
 pub use repo::{RepoId, Revision, Version, parse_spec};
 pub use transport::Patience;
-pub(crate) use transport::printable;

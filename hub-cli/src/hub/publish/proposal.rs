@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::error::{Code, Error, Result};
 use crate::hub::client::Client;
 use crate::hub::path::RepoPath;
+use crate::hub::refusal::printable;
 use crate::hub::repo::{RepoId, Version};
-use crate::hub::transport::printable;
 
 use super::Plan;
 

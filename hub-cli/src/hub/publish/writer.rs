@@ -7,8 +7,8 @@ use crate::error::{Code, Error, Result};
 use crate::hub::client::Client;
 use crate::hub::endpoint::Token;
 use crate::hub::oid::CommitId;
+use crate::hub::refusal::printable;
 use crate::hub::repo::RepoId;
-use crate::hub::transport::printable;
 
 use super::plan::{Changes, Upload};
 
