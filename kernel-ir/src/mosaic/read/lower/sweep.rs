@@ -12,10 +12,10 @@ pub(super) fn sweep(block: &mut Block) {
 /// Goes backwards: uses come after what they use.
 fn sweep_block(block: &mut Block, used: &mut HashSet<Value>) {
     used.extend(&block.results);
-    let mut kept = vec![];
-    for mut op in std::mem::take(&mut block.ops).into_iter().rev() {
-        let needed = has_effect(&op.kind) || op.results.iter().any(|v| used.contains(v));
-        if !needed {
+    let mut needed = vec![false; block.ops.len()];
+    for (op, needed) in block.ops.iter_mut().zip(&mut needed).rev() {
+        *needed = has_effect(&op.kind) || op.results.iter().any(|v| used.contains(v));
+        if !*needed {
             continue;
         }
         match &mut op.kind {
@@ -31,10 +31,9 @@ fn sweep_block(block: &mut Block, used: &mut HashSet<Value>) {
             _ => {}
         }
         used.extend(op.kind.operands());
-        kept.push(op);
     }
-    kept.reverse();
-    block.ops = kept;
+    let mut needed = needed.into_iter();
+    block.ops.retain(|_| needed.next().unwrap_or(true));
 }
 
 /// Whether an operation does more than make its results. A loop may also not end.

@@ -206,24 +206,35 @@ proptest! {
 
 #[test]
 fn deep_nesting_is_refused() {
-    fn nest(m: &mut Make, depth: usize) {
-        if depth > 0 {
-            let region = m.region(&[], |m, _| {
-                nest(m, depth - 1);
-                m.effect("tpu.yield", &[], &[]);
-            });
-            m.op_with("tpu.region", &[], &[], &[], vec![region]);
-        } else {
-            let yes = m.constant("i1", 1);
-            m.effect("cf.assert", &[yes], &[]);
+    fn nest(m: &mut Make, depth: usize, cond: ValueId, bounds: [ValueId; 2]) {
+        let [zero, one] = bounds;
+        if depth == 0 {
+            return m.effect("cf.assert", &[cond], &[]);
         }
+        let arguments: &[&str] = if depth % 3 == 0 { &["i32"] } else { &[] };
+        let end = if depth % 3 == 1 { "tpu.yield" } else { "scf.yield" };
+        let region = m.region(arguments, |m, _| {
+            nest(m, depth - 1, cond, bounds);
+            m.effect(end, &[], &[]);
+        });
+        let (name, operands) = match depth % 3 {
+            0 => ("scf.for", vec![zero, one, one]),
+            1 => ("tpu.region", vec![]),
+            _ => ("scf.if", vec![cond]),
+        };
+        m.op_with(name, &operands, &[], &[], vec![region]);
     }
     let made = |depth| {
         let mut m = Make::new();
-        m.main(&[], |m, _| nest(m, depth));
+        m.main(&["memref<4xi1, smem>"], |m, args| {
+            let at = m.constant("index", 0);
+            let cond = m.op("memref.load", &[args[0], at], "i1", &[]);
+            let bounds = [m.constant("i32", 0), m.constant("i32", 1)];
+            nest(m, depth, cond, bounds);
+        });
         m.refusal()
     };
-    assert!(made(50).starts_with("none"), "{}", made(50));
+    assert!(made(58).starts_with("none"), "{}", made(58));
     assert!(made(300).contains("K0811") && made(300).contains("deep"), "{}", made(300));
 }
 
