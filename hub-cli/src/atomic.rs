@@ -55,12 +55,21 @@ pub(crate) fn write_through(incoming: &Path, path: &Path, bytes: &[u8]) -> Resul
 pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     make_folder(folder)?;
-    let mut file = NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
+    let mut file = scratch(folder)?;
     file.write_all(bytes).map_err(|e| Error::io(path, e))?;
+    place_secret(file, path)
+}
+
+/// A temporary file in `folder`.
+pub(crate) fn scratch(folder: &Path) -> Result<NamedTempFile> {
+    NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))
+}
+
+/// Moves a finished temporary file to `path`, where it keeps its mode 0600.
+pub(crate) fn place_secret(file: NamedTempFile, path: &Path) -> Result<()> {
     file.as_file().sync_all().map_err(|e| Error::io(path, e))?;
-    // A temporary file has the mode 0600, and keeps it.
     file.persist(path).map_err(|e| Error::io(path, e.error))?;
-    sync_folder(folder)
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
 /// Moves a finished temporary file to `path` on the same file system. The name is durable once the

@@ -141,6 +141,10 @@ pub(crate) struct Serve {
     /// The folder that holds everything; made if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) root: PathBuf,
+    /// Keep everything but this server's own files in an object store, for several servers:
+    /// s3://BUCKET/FOLDER, gs://.. or az://.., with the usual AWS_, GOOGLE_ or AZURE_ variables
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
     /// The port; 0 lets the system choose
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub(crate) port: u16,

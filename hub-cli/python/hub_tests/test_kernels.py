@@ -8,13 +8,14 @@ import subprocess
 import sys
 from unittest import mock
 
-import kernels
 import kernels.cli
 import pytest
 from calls import CALLED, call, raises
 from conftest import OTHER, TRUSTED
 from huggingface_hub import HfApi
 from kernels._versions import _get_available_versions
+
+import kernels
 
 OURS, THEIRS = f"{TRUSTED}/toy", f"{OTHER}/toy"
 api = HfApi()

@@ -2,6 +2,7 @@
 
 import io
 import os
+import pathlib
 
 import pytest
 from calls import call, raises
@@ -34,7 +35,7 @@ def test_what_goes_up_comes_down(api, name, content, scratch):
     metadata = call(get_hf_file_metadata, hf_hub_url(REPO, name, endpoint=api.endpoint, **KIND))
     assert metadata.etag == entry.lfs.sha256
     down = call(api.hf_hub_download, REPO, name, cache_dir=scratch / "large-cache", **KIND)
-    assert open(down, "rb").read() == content
+    assert pathlib.Path(down).read_bytes() == content
 
 
 @pytest.mark.skipif(is_xet_available(), reason="with Xet, huggingface_hub does not use LFS for files")

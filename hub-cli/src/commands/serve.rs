@@ -12,6 +12,7 @@ use crate::server::{Config, Hub, Tls};
 pub(super) fn run(args: Serve, output: &Output) -> Result<()> {
     let defaults = Config::new(args.root);
     let config = Config {
+        store: args.store,
         host: args.host,
         port: args.port,
         tls: args.tls_cert.zip(args.tls_key).map(|(certificate, key)| Tls { certificate, key }),

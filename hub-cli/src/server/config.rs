@@ -10,6 +10,8 @@ use std::time::Duration;
 pub struct Config {
     /// The folder that holds everything; made if missing.
     pub root: PathBuf,
+    /// The object store for everything but this server's own files, such as `s3://bucket/folder`.
+    pub store: Option<String>,
     /// The address to listen on.
     pub host: IpAddr,
     /// The port; 0 lets the system choose.
@@ -55,6 +57,7 @@ impl Config {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
+            store: None,
             host: Ipv4Addr::LOCALHOST.into(),
             port: 0,
             tls: None,

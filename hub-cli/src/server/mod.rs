@@ -75,15 +75,15 @@ impl Hub {
     /// `H0501`..`H0505` for the folder, the address and the tokens; `H0105` for the token file; `H0512`
     /// for the certificate.
     pub fn start(config: Config) -> Result<Self> {
-        let store = Store::open(&config.root)?;
-        let access = Access::new(store.root(), config.token_file.as_deref(), config.trusted.clone())?;
+        let store = Store::open_in(&config.root, config.store.as_deref())?;
+        let access = Access::new(&store, config.token_file.as_deref(), config.trusted.clone())?;
         if access.is_open() && !config.host.is_loopback() {
             let message =
                 format!("{} can be reached from other machines, and no token protects writes", config.host);
             return Err(Error::new(Code::OpenWrites, message)
                 .help("make tokens with `kernels-cli hub token create`, or pass --token-file PATH"));
         }
-        let links = LinkKey::of(store.root())?;
+        let links = LinkKey::of(&store)?;
         let failed = |e: std::io::Error| Error::new(Code::Bind, format!("the hub cannot be run: {e}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

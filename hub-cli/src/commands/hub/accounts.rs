@@ -17,12 +17,12 @@ pub(super) fn token(args: &TokenArgs, output: &Output) -> Result<()> {
 }
 
 fn create(args: &TokenCreate, output: &Output) -> Result<()> {
-    let root = Store::open_or_attach(&args.hub.root)?;
+    let store = Store::open_or_attach(&args.hub.root)?;
     let scope = match args.scope {
         ScopeArg::Read => Scope::Read,
         ScopeArg::Write => Scope::Write,
     };
-    let (token, record) = Accounts::change(root.root(), |accounts| {
+    let (token, record) = Accounts::change(&store, |accounts| {
         let token = accounts.create_token(&args.user, scope, &args.repos, args.days)?;
         Ok((token, accounts.tokens.last().cloned()))
     })?;
@@ -34,7 +34,7 @@ fn create(args: &TokenCreate, output: &Output) -> Result<()> {
 
 fn list(args: &Root, output: &Output) -> Result<()> {
     let store = Store::attach(&args.root)?;
-    let tokens = Accounts::read(&Accounts::path(store.root()))?.tokens;
+    let tokens = Accounts::read(&store)?.tokens;
     let rows: Vec<_> = tokens
         .iter()
         .map(|t| {
@@ -61,7 +61,7 @@ fn list(args: &Root, output: &Output) -> Result<()> {
 
 fn revoke(args: &TokenRevoke, output: &Output) -> Result<()> {
     let store = Store::attach(&args.hub.root)?;
-    let gone = Accounts::change(store.root(), |accounts| accounts.revoke_token(&args.id))?;
+    let gone = Accounts::change(&store, |accounts| accounts.revoke_token(&args.id))?;
     output.summary(json!({"revoked": gone.id(), "user": gone.user}), || {
         format!("the token {} of {} opens nothing any more", gone.id(), gone.user)
     });
@@ -70,7 +70,7 @@ fn revoke(args: &TokenRevoke, output: &Output) -> Result<()> {
 
 pub(super) fn owner(args: &OwnerArgs, output: &Output) -> Result<()> {
     let store = Store::open_or_attach(&args.hub.root)?;
-    let owner = Accounts::change(store.root(), |accounts| {
+    let owner = Accounts::change(&store, |accounts| {
         for member in &args.members {
             check_owner(member)?;
         }

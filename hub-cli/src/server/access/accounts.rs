@@ -1,19 +1,21 @@
 //! Users, organisations and tokens: what the operator records with `hub token`, `hub org` and `hub owner`.
 //!
-//! One file, `accounts.json` in the hub's folder, which only the operator can read. Of a token it holds
-//! the SHA-256, so that nobody who sees the file can use it.
+//! One record, `accounts.json` in the hub's folder, which only the operator can read. Of a token it holds
+//! the SHA-256, so that nobody who sees the record can use it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fs_err as fs;
 use sha2::{Digest, Sha256};
 
-use crate::atomic;
 use crate::error::{Code, Error, Result};
 use crate::hub::oid::Oid;
 use crate::hub::repo::RepoId;
+
+use super::super::store::Store;
+
+/// The record in the store.
+pub(super) const RECORD: &str = "accounts.json";
 
 /// What a token lets its bearer do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -73,34 +75,30 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// The file with the accounts of the hub in `root`.
-    pub(crate) fn path(root: &Path) -> PathBuf {
-        root.join("accounts.json")
-    }
-
-    /// What `path` records; nothing if it does not exist.
+    /// What is recorded in `store`; nothing on a new hub.
     ///
     /// # Errors
     /// `H0505` if it is damaged.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
-        match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|e| Error::new(Code::Stored, format!("{}: {e}", path.display()))),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(e) => Err(Error::io(path, e)),
-        }
+    pub(crate) fn read(store: &Store) -> Result<Self> {
+        store.private(RECORD)?.map_or_else(|| Ok(Self::default()), |bytes| Self::parse(&bytes))
     }
 
-    /// Changes the accounts of the hub in `root`; two processes that do so wait for each other.
-    pub(crate) fn change<T>(root: &Path, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let (path, lock) = (Self::path(root), root.join("accounts.lock"));
-        let file = fs::File::create(&lock).map_err(|e| Error::io(&lock, e))?;
-        file.file().lock().map_err(|e| Error::io(&lock, e))?;
-        let mut accounts = Self::read(&path)?;
-        let result = change(&mut accounts)?;
-        let bytes = serde_json::to_vec_pretty(&accounts).map_err(|e| Error::io(&path, e.into()))?;
-        atomic::write_secret(&path, &bytes)?;
-        Ok(result)
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        serde_json::from_slice(bytes).map_err(|e| Error::new(Code::Stored, format!("{RECORD}: {e}")))
+    }
+
+    /// Changes what is recorded in `store`; a change at the same time is not lost.
+    pub(crate) fn change<T>(store: &Store, change: impl Fn(&mut Self) -> Result<T>) -> Result<T> {
+        loop {
+            let old = store.private(RECORD)?;
+            let mut accounts = old.as_deref().map_or_else(|| Ok(Self::default()), Self::parse)?;
+            let result = change(&mut accounts)?;
+            let new = serde_json::to_vec_pretty(&accounts)
+                .map_err(|e| Error::new(Code::Stored, format!("{RECORD}: {e}")))?;
+            if store.swap_private(RECORD, old.as_deref(), &new)? {
+                return Ok(result);
+            }
+        }
     }
 
     /// Records a new token and returns it; it is nowhere to be seen again.
@@ -189,19 +187,18 @@ mod tests {
     #[test]
     fn a_token_is_recorded_by_its_hash_in_a_private_file() {
         let root = tempfile::tempdir().unwrap();
-        let token =
-            Accounts::change(root.path(), |a| a.create_token("alice", Scope::Write, &[], None)).unwrap();
-        let text = fs::read_to_string(Accounts::path(root.path())).unwrap();
-        assert!(!text.contains(&token), "the token itself is not kept");
+        let store = Store::open(root.path()).unwrap();
+        let token = Accounts::change(&store, |a| a.create_token("alice", Scope::Write, &[], None)).unwrap();
+        let path = root.path().join(RECORD);
+        assert!(!std::fs::read_to_string(&path).unwrap().contains(&token), "the token itself is not kept");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let mode = Accounts::path(root.path()).metadata().unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o600);
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
-        let id = Accounts::read(&Accounts::path(root.path())).unwrap().tokens[0].id().to_owned();
-        Accounts::change(root.path(), |a| a.revoke_token(&id)).unwrap();
-        let again = Accounts::change(root.path(), |a| a.revoke_token(&id)).unwrap_err();
+        let id = Accounts::read(&store).unwrap().tokens[0].id().to_owned();
+        Accounts::change(&store, |a| a.revoke_token(&id)).unwrap();
+        let again = Accounts::change(&store, |a| a.revoke_token(&id)).unwrap_err();
         assert_eq!(again.code(), Code::Account);
     }
 

@@ -15,6 +15,11 @@ use super::{Access, Caller};
 
 /// Lets a request pass if its caller may make it, and adds the [`Caller`] to it.
 pub(in super::super) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let known = app.clone();
+    // It reads a file, or asks an object store.
+    if tokio::task::spawn_blocking(move || known.access.refresh(&known.store)).await.is_err() {
+        return Refusal::panicked().into_response();
+    }
     let caller = app.access.caller(request.headers(), address(&app, request.headers()));
     match check(&app.access, &caller, &request) {
         Ok(()) => {

@@ -1,14 +1,16 @@
 //! Links that carry their own permission: uploads to them come without a token.
 
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fs_err as fs;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::atomic;
 use crate::error::{Code, Error, Result};
+
+use super::super::store::Store;
+
+/// The record in the store.
+const RECORD: &str = "link-key";
 
 /// How long a link works, in seconds.
 const LIFETIME: u64 = 6 * 3600;
@@ -39,20 +41,16 @@ pub(crate) struct Permit {
 }
 
 impl LinkKey {
-    /// The key of the hub in `root`, made if missing.
+    /// The key of a hub, made if missing; servers that share a store share it.
     ///
     /// # Errors
     /// `H0505` if it is damaged.
-    pub(crate) fn of(root: &Path) -> Result<Self> {
-        let path = root.join("link-key");
-        if !path.exists() {
-            let mut key = [0; 32];
-            getrandom::fill(&mut key).map_err(|e| Error::io(&path, e.into()))?;
-            atomic::write_secret(&path, &key)?;
-        }
-        let key = fs::read(&path).map_err(|e| Error::io(&path, e))?;
-        let damaged = |_| Error::new(Code::Stored, format!("{} is not a key of 32 bytes", path.display()));
-        key.try_into().map(Self).map_err(damaged)
+    pub(crate) fn of(store: &Store) -> Result<Self> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|e| Error::new(Code::Io, format!("no randomness: {e}")))?;
+        store.swap_private(RECORD, None, &key)?;
+        let damaged = || Error::new(Code::Stored, format!("{RECORD} is not a key of 32 bytes"));
+        store.private(RECORD)?.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or_else(damaged)
     }
 
     /// A permission to send `size` bytes to `path`.
@@ -94,9 +92,10 @@ mod tests {
     #[test]
     fn a_permission_is_for_one_path_size_part_and_time() {
         let root = tempfile::tempdir().unwrap();
-        let key = LinkKey::of(root.path()).unwrap();
+        let store = Store::open(root.path()).unwrap();
+        let key = LinkKey::of(&store).unwrap();
         let good = key.permit("/large/a/b/c", 10, (1, 2));
-        assert!(LinkKey::of(root.path()).unwrap().check("/large/a/b/c", &good).is_ok());
+        assert!(LinkKey::of(&store).unwrap().check("/large/a/b/c", &good).is_ok());
         assert!(key.check("/large/a/b/d", &good).is_err());
         for bad in [
             Permit { size: 11, ..good.clone() },

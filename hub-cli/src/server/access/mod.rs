@@ -8,9 +8,9 @@ mod guard;
 pub(crate) mod links;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, header};
 use fs_err as fs;
@@ -21,12 +21,15 @@ use crate::atomic;
 use crate::error::{Code, Error, Result};
 use crate::hub::repo::RepoId;
 
-use accounts::{Accounts, Scope, TokenRecord};
+use super::store::Store;
+use accounts::{Accounts, RECORD, Scope, TokenRecord};
 
 pub(super) use guard::guard;
 
 /// The name under which the operator, or anybody on an open hub, is recorded.
 pub(super) const OPERATOR: &str = "local";
+/// How long accounts in an object store count without being compared.
+const REMOTE: Duration = Duration::from_secs(5);
 
 /// The rules of one hub.
 #[derive(Debug)]
@@ -35,27 +38,49 @@ pub(super) struct Access {
     operator: Option<[u8; 32]>,
     /// Owners that are trusted by a flag of the command line.
     trusted: BTreeSet<String>,
-    path: PathBuf,
     accounts: RwLock<Loaded>,
 }
 
-/// The accounts as they were when their file was read.
-#[derive(Debug, Default)]
+/// The accounts as they were when they were read.
+#[derive(Debug)]
 struct Loaded {
     accounts: Arc<Accounts>,
-    /// When the file was written, and its length.
-    state: Option<(SystemTime, u64)>,
+    stamp: Option<String>,
+    /// When they were last compared with the store.
+    seen: Instant,
 }
 
 impl Access {
-    /// The rules of the hub in `root`, with the operator's token in `token_file` if that is given; a new
+    /// The rules of the hub in `store`, with the operator's token in `token_file` if that is given; a new
     /// one is made there, readable by this user alone, if there is no such file.
-    pub(super) fn new(root: &Path, token_file: Option<&Path>, trusted: BTreeSet<String>) -> Result<Self> {
+    pub(super) fn new(store: &Store, token_file: Option<&Path>, trusted: BTreeSet<String>) -> Result<Self> {
         let operator = token_file.map(operator_token).transpose()?;
-        let path = Accounts::path(root);
-        // A damaged file is reported now, not at the first request.
-        Accounts::read(&path)?;
-        Ok(Self { operator, trusted, path, accounts: RwLock::default() })
+        let stamp = store.private_stamp(RECORD)?;
+        let accounts = Arc::new(Accounts::read(store)?);
+        let accounts = RwLock::new(Loaded { accounts, stamp, seen: Instant::now() });
+        Ok(Self { operator, trusted, accounts })
+    }
+
+    /// Reads again what the operator has recorded, if that has changed. A store on other machines is not
+    /// asked at every request.
+    pub(super) fn refresh(&self, store: &Store) {
+        let known = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        if !store.is_local() && known.seen.elapsed() < REMOTE {
+            return;
+        }
+        let stamp = store.private_stamp(RECORD);
+        if stamp.as_ref().is_ok_and(|stamp| *stamp == known.stamp) && store.is_local() {
+            return;
+        }
+        drop(known);
+        let mut known = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
+        match stamp.and_then(|stamp| Ok((stamp, Accounts::read(store)?))) {
+            Ok((stamp, accounts)) => {
+                *known = Loaded { accounts: Arc::new(accounts), stamp, seen: Instant::now() };
+            }
+            // What held before holds until they can be read.
+            Err(e) => tracing::error!(error = %e, "accounts cannot be read"),
+        }
     }
 
     /// Whether nobody needs a token.
@@ -68,21 +93,9 @@ impl Access {
         self.trusted.contains(owner) || self.accounts().owners.get(owner).is_some_and(|o| o.trusted)
     }
 
-    /// What the operator has recorded, read again after a change.
+    /// What the operator has recorded.
     pub(super) fn accounts(&self) -> Arc<Accounts> {
-        let state = fs::metadata(&self.path).and_then(|m| Ok((m.modified()?, m.len()))).ok();
-        let known = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
-        if known.state == state {
-            return known.accounts.clone();
-        }
-        drop(known);
-        let mut known = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
-        match Accounts::read(&self.path) {
-            Ok(accounts) => *known = Loaded { accounts: Arc::new(accounts), state },
-            // What held before holds until the file can be read.
-            Err(e) => tracing::error!(error = %e, "accounts cannot be read"),
-        }
-        known.accounts.clone()
+        self.accounts.read().unwrap_or_else(PoisonError::into_inner).accounts.clone()
     }
 
     /// Who sent a request with these headers to the address `address`.
@@ -240,7 +253,8 @@ mod tests {
     fn a_new_token_file_is_private_and_opens_everything() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sub/token");
-        let access = Access::new(folder.path(), Some(&path), BTreeSet::new()).unwrap();
+        let store = Store::open(&folder.path().join("hub")).unwrap();
+        let access = Access::new(&store, Some(&path), BTreeSet::new()).unwrap();
         let token = fs::read_to_string(&path).unwrap();
         #[cfg(unix)]
         {
@@ -257,9 +271,10 @@ mod tests {
     #[test]
     fn tokens_open_what_their_user_scope_and_repositories_allow() {
         let root = tempfile::tempdir().unwrap();
-        let access = Access::new(root.path(), None, BTreeSet::new()).unwrap();
+        let store = Store::open(root.path()).unwrap();
+        let access = Access::new(&store, None, BTreeSet::new()).unwrap();
         assert!(access.is_open());
-        let [writer, reader, narrow, stale] = Accounts::change(root.path(), |a| {
+        let [writer, reader, narrow, stale] = Accounts::change(&store, |a| {
             a.owner("acme")?.members.insert("alice".into());
             Ok([
                 a.create_token("alice", Scope::Write, &[], None)?,
@@ -269,6 +284,7 @@ mod tests {
             ])
         })
         .unwrap();
+        access.refresh(&store);
         assert!(!access.is_open());
         for (token, repo, read, write) in [
             (&writer, "acme/one", true, true),

@@ -19,7 +19,8 @@ pub(crate) struct Entry {
     pub(crate) modified: SystemTime,
 }
 
-/// The storage under a hub. Keys are made of checked names joined by `/`.
+/// The storage under a hub. Keys are made of checked names joined by `/`; those without a `/` are for the
+/// operator alone.
 ///
 /// A write has reached stable storage when the call returns, and a reader sees all of it or nothing.
 pub(crate) trait Backend: std::fmt::Debug + Send + Sync {
@@ -28,6 +29,9 @@ pub(crate) trait Backend: std::fmt::Debug + Send + Sync {
 
     /// The record under `key` as a local file, to be read from any position.
     fn open(&self, key: &str) -> Result<Option<File>>;
+
+    /// Something that differs when the record under `key` has changed, cheap to ask for often.
+    fn stamp(&self, key: &str) -> Result<Option<String>>;
 
     /// How many bytes are under `key`.
     fn size(&self, key: &str) -> Result<Option<u64>>;

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::atomic;
 use crate::error::{Code, Error, Result};
 
 use super::{Repo, Store, name_key, to_json};
@@ -43,8 +42,8 @@ impl Store {
             }
         }
         for name in PRIVATE {
-            let Some(bytes) = self.backend.read(name)? else { continue };
-            atomic::write_secret(&copy.root.join(name), &bytes)?;
+            let Some(bytes) = self.private(name)? else { continue };
+            copy.swap_private(name, copy.private(name)?.as_deref(), &bytes)?;
         }
         Ok(copied)
     }

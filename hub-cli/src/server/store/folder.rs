@@ -50,6 +50,10 @@ impl Folder {
     }
 
     fn place(&self, file: NamedTempFile, path: &Path) -> Result<()> {
+        if path.parent() == Some(&self.root) {
+            // A temporary file is its maker's alone, and this one stays so.
+            return atomic::place_secret(file, path);
+        }
         let folder = path.parent().unwrap_or(&self.root);
         self.make_folder(folder)?;
         atomic::place(file, path)?;
@@ -79,6 +83,13 @@ impl Backend for Folder {
     fn open(&self, key: &str) -> Result<Option<File>> {
         let path = self.path(key);
         present(&path, File::open(&path))
+    }
+
+    fn stamp(&self, key: &str) -> Result<Option<String>> {
+        let path = self.path(key);
+        let Some(metadata) = present(&path, fs::metadata(&path))? else { return Ok(None) };
+        let modified = metadata.modified().map_err(|e| Error::io(&path, e))?;
+        Ok(Some(format!("{modified:?} {}", metadata.len())))
     }
 
     fn size(&self, key: &str) -> Result<Option<u64>> {
@@ -153,8 +164,7 @@ impl Backend for Folder {
     }
 
     fn scratch(&self) -> Result<NamedTempFile> {
-        let incoming = self.root.join("incoming");
-        NamedTempFile::new_in(&incoming).map_err(|e| Error::io(&incoming, e))
+        atomic::scratch(&self.root.join("incoming"))
     }
 }
 

@@ -1,7 +1,7 @@
-//! What the embedded hub keeps: one folder, no database.
+//! What the embedded hub keeps: one folder, or an object store; no database.
 //!
 //! ```text
-//! ROOT/hub.json                       the format of this folder
+//! ROOT/hub.json                       the format of this folder, and the object store if there is one
 //! ROOT/lock                           held while a hub serves it
 //! ROOT/accounts.json                  users, organisations and hashed tokens, for the operator alone
 //! ROOT/link-key                       what upload links are signed with, likewise
@@ -14,6 +14,8 @@
 //!              /parts/..              pieces of a large file that is being uploaded
 //! ROOT/incoming/                      files that are being written
 //! ```
+//! With an object store all of it is there, under the same keys, except `hub.json`, `lock` and `incoming`.
+//!
 //! Commits, trees and objects never change once written, and are written before the ref that leads to
 //! them; a ref changes by one atomic compare-and-swap. So a hub that is killed at any moment loads again
 //! in the state before or after each write, never between. What no ref leads to is garbage, for
@@ -21,6 +23,7 @@
 
 mod backend;
 mod backup;
+mod cloud;
 mod folder;
 mod fsck;
 mod gc;
@@ -47,6 +50,7 @@ use crate::hub::oid::Oid;
 use crate::hub::repo::RepoId;
 
 use backend::Backend;
+use cloud::Cloud;
 use folder::Folder;
 use trees::TreeCache;
 
@@ -64,6 +68,8 @@ const FORMAT: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Store {
     root: PathBuf,
+    /// The object store, if that is where the records are.
+    url: Option<String>,
     backend: Box<dyn Backend>,
     trees: TreeCache,
     /// The bytes of contents in each repository, and when they were counted.
@@ -75,6 +81,9 @@ pub(crate) struct Store {
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Format {
     format: u32,
+    /// The URL of an object store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
 }
 
 impl Store {
@@ -83,6 +92,14 @@ impl Store {
     /// # Errors
     /// `H0501` if `root` holds something else, `H0502` if another process serves it.
     pub(crate) fn open(root: &Path) -> Result<Self> {
+        Self::open_in(root, None)
+    }
+
+    /// The same with everything but this server's own files in the object store `url`.
+    ///
+    /// # Errors
+    /// Also `H0501` if `url` is no object store, or not the one that `root` was made for.
+    pub(crate) fn open_in(root: &Path, url: Option<&str>) -> Result<Self> {
         let unusable = |why: String| Error::new(Code::Root, format!("{} {why}", root.display()));
         fs::create_dir_all(root).map_err(|e| unusable(format!("cannot be made: {e}")))?;
         if !root.join("hub.json").exists() {
@@ -90,9 +107,13 @@ impl Store {
             if entries.next().is_some() {
                 return Err(unusable("holds files, but not those of a hub".into()));
             }
-            atomic::write(&root.join("hub.json"), &to_json(&Format { format: FORMAT }))?;
+            let format = Format { format: FORMAT, store: url.map(str::to_owned) };
+            atomic::write(&root.join("hub.json"), &to_json(&format))?;
         }
         let mut store = Self::attach(root)?;
+        if url.is_some() && url != store.url.as_deref() {
+            return Err(unusable(format!("was not made for the object store {}", url.unwrap_or_default())));
+        }
         let path = store.root.join("lock");
         let lock = File::options()
             .create(true)
@@ -121,8 +142,12 @@ impl Store {
             return Err(unusable(format!("has format {}, this kernels-cli knows {FORMAT}", found.format)));
         }
         atomic::make_folder(&root.join("incoming"))?;
-        let backend = Box::new(Folder::new(root.clone()));
-        Ok(Self { root, backend, trees: TreeCache::default(), usage: Mutex::default(), _lock: None })
+        let backend: Box<dyn Backend> = match &found.store {
+            Some(url) => Box::new(Cloud::open(url, &root)?),
+            None => Box::new(Folder::new(root.clone())),
+        };
+        let (trees, usage) = Default::default();
+        Ok(Self { root, url: found.store, backend, trees, usage, _lock: None })
     }
 
     /// Opens the hub in `root` beside the process that may be serving it, making it if there is none.
@@ -136,9 +161,24 @@ impl Store {
         }
     }
 
-    /// The folder.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
+    /// Whether the records are files of this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.url.is_none()
+    }
+
+    /// A record for the operator alone, such as the accounts.
+    pub(crate) fn private(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.backend.read(name)
+    }
+
+    /// Replaces a record for the operator if it is still `expected`; says whether it was.
+    pub(crate) fn swap_private(&self, name: &str, expected: Option<&[u8]>, new: &[u8]) -> Result<bool> {
+        self.backend.swap(name, expected, Some(new))
+    }
+
+    /// Something that differs when a record for the operator has changed.
+    pub(crate) fn private_stamp(&self, name: &str) -> Result<Option<String>> {
+        self.backend.stamp(name)
     }
 
     /// The repository `id`.
