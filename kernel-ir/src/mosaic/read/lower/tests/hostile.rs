@@ -211,7 +211,7 @@ fn deep_nesting_is_refused() {
         if depth == 0 {
             return m.effect("cf.assert", &[cond], &[]);
         }
-        let arguments: &[&str] = if depth % 3 == 0 { &["i32"] } else { &[] };
+        let arguments: &[&str] = if depth.is_multiple_of(3) { &["i32"] } else { &[] };
         let end = if depth % 3 == 1 { "tpu.yield" } else { "scf.yield" };
         let region = m.region(arguments, |m, _| {
             nest(m, depth - 1, cond, bounds);
