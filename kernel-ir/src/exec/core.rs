@@ -174,7 +174,7 @@ impl<'a> Core<'a> {
             Source::Memory { base, offsets, extent, strides, span } => {
                 let view = self.window(*base, offsets, extent, strides, *span)?;
                 self.may_read(&view, *span)?;
-                (Elements::of(self.memory(&view, *span)?), strided(view.layout(), strides))
+                (Elements::of(self.loaded(&view, *span)?), strided(view.layout(), strides))
             }
             Source::Splat(slot) => {
                 let elements = match &self.scalars[*slot].number {
@@ -199,14 +199,20 @@ impl<'a> Core<'a> {
     }
 
     /// The memory that a load reads.
-    pub(super) fn memory<'b>(&'b self, view: &View, span: Span) -> Checked<&'b Data> {
-        match (view.place, self.argument(view.place)) {
-            (Place::Input(_), Argument::Input(a)) if !view.hbm => Ok(a.data()),
+    pub(super) fn loaded<'b>(&'b self, view: &View, span: Span) -> Checked<&'b Data> {
+        if view.hbm {
+            let message = format!("`{}` cannot be loaded: it is not in VMEM", self.name(view.place));
+            return Err(Fault::refused(span, message).help("copy it to scratch first"));
+        }
+        self.memory(view.place, span)
+    }
+
+    /// What lies on the chip, or is read as if it did.
+    pub(super) fn memory(&self, place: Place, span: Span) -> Checked<&Data> {
+        match (place, self.argument(place)) {
             (Place::Local(p), _) => Ok(&self.local[p].data),
-            _ => {
-                let message = format!("`{}` cannot be loaded: it is not in VMEM", self.name(view.place));
-                Err(Fault::refused(span, message).help("copy it to scratch first"))
-            }
+            (Place::Input(_), Argument::Input(a)) => Ok(a.data()),
+            _ => Err(Fault::refused(span, format!("`{}` cannot be loaded", self.name(place)))),
         }
     }
 
@@ -268,7 +274,7 @@ impl<'a> Core<'a> {
         };
         let view = self.window(*base, offsets, extent, strides, span)?;
         self.may_read(&view, span)?;
-        let bits = view.read_bits(self.memory(&view, span)?, strides, extent);
+        let bits = view.read_bits(self.loaded(&view, span)?, strides, extent);
         let mut tile = self.pool.take(plan::LaneKind::of(dtype), bits.len());
         tile.set_bits(dtype, &bits);
         Ok(tile)

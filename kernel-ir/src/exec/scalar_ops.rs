@@ -139,8 +139,8 @@ impl Core<'_> {
             .map_err(|f| f.note(format!("the ref is `{}`", self.name(view.place))))
     }
 
-    /// The view of one element of a ref, and its indices. Scalar loops spend their time here: nothing is allocated.
-    fn element(&self, base: Slot, offsets: &[Offset], write: bool, span: Span) -> Checked<(&View, Axes)> {
+    /// Where one element of a ref is. Scalar loops spend their time here: nothing is allocated.
+    fn element(&self, base: Slot, offsets: &[Offset], write: bool, span: Span) -> Checked<Element<'_>> {
         let view = self.views[base]
             .as_ref()
             .ok_or_else(|| Fault::refused(span, "a ref is used before it is made"))?;
@@ -160,15 +160,17 @@ impl Core<'_> {
                 self.may_read(&one, span)?;
             }
         }
-        match view.index(at) {
-            Some(index) if !view.hbm => Ok((view, index)),
-            _ => {
-                let slice = view.slice(at, &[1; MAX_RANK][..at.len()], span);
-                let fault =
-                    slice.err().unwrap_or_else(|| Fault::refused(span, "a scalar that is not in SMEM"));
-                Err(fault.note(format!("the ref is `{}`", self.name(view.place))))
+        if !view.hbm {
+            if let Some(position) = view.position(at) {
+                return Ok(Element::Plain(view.place, position));
+            }
+            if let (Some(cast), Some(index)) = (view.cast, view.index(at)) {
+                return Ok(Element::Cast(view, cast.dtype, index));
             }
         }
+        let slice = view.slice(at, &[1; MAX_RANK][..at.len()], span);
+        let fault = slice.err().unwrap_or_else(|| Fault::refused(span, "a scalar that is not in SMEM"));
+        Err(fault.note(format!("the ref is `{}`", self.name(view.place))))
     }
 
     fn load_scalar(&self, base: Slot, offsets: &[Offset], span: Span) -> Checked<Scalar> {
@@ -178,43 +180,68 @@ impl Core<'_> {
         {
             v[i].lane().into()
         }
-        let (view, index) = self.element(base, offsets, false, span)?;
-        let data = self.memory(view, span)?;
-        let written = match view.place {
+        let element = self.element(base, offsets, false, span)?;
+        let data = self.memory(element.place(), span)?;
+        let written = match element.place() {
             Place::Local(p) => self.local[p].written.as_ref(),
             _ => None,
         };
-        if let Some(cast) = view.cast {
-            let bits = recast::from_bits(cast.dtype, &[view.bits_at(data, &index)]);
-            let poison = written.is_some_and(|w| view.positions_at(&index).any(|i| !w[i]));
-            return Ok(Scalar { number: each_data!(&bits, v => read(v, 0)), poison });
-        }
-        let i = view.address(&index);
-        Ok(Scalar { number: each_data!(data, v => read(v, i)), poison: written.is_some_and(|w| !w[i]) })
+        Ok(match element {
+            Element::Plain(_, i) => {
+                let poison = written.is_some_and(|w| !w[i]);
+                Scalar { number: each_data!(data, v => read(v, i)), poison }
+            }
+            Element::Cast(view, dtype, index) => {
+                let bits = recast::from_bits(dtype, &[view.bits_at(data, &index)]);
+                let poison = written.is_some_and(|w| view.positions_at(&index).any(|i| !w[i]));
+                Scalar { number: each_data!(&bits, v => read(v, 0)), poison }
+            }
+        })
     }
 
     fn store_scalar(&mut self, base: Slot, offsets: &[Offset], value: Slot, span: Span) -> Checked<()> {
-        let (view, index) = self.element(base, offsets, true, span)?;
-        let (view, value) = (*view, self.scalars[value]);
-        let Place::Local(p) = view.place else {
-            let message = format!("`{}` cannot be stored to", self.name(view.place));
+        let element = self.element(base, offsets, true, span)?;
+        let Place::Local(p) = element.place() else {
+            let message = format!("`{}` cannot be stored to", self.name(element.place()));
             return Err(Fault::refused(span, message));
         };
-        let memory = &mut self.local[p];
-        if let Some(cast) = view.cast {
-            view.set_bits_at(&mut memory.data, &index, value.bits(cast.dtype));
-            if let Some(written) = &mut memory.written {
-                view.positions_at(&index).for_each(|i| written[i] = !value.poison);
+        let value = self.scalars[value];
+        match element {
+            Element::Plain(_, i) => {
+                let memory = &mut self.local[p];
+                let done = each_data!(&mut memory.data, v => put(v, i, value.number));
+                done.ok_or_else(|| super::core::mismatch(span))?;
+                if let Some(written) = &mut memory.written {
+                    written[i] = !value.poison;
+                }
             }
-            return Ok(());
-        }
-        let i = view.address(&index);
-        each_data!(&mut memory.data, v => put(v, i, value.number))
-            .ok_or_else(|| super::core::mismatch(span))?;
-        if let Some(written) = &mut memory.written {
-            written[i] = !value.poison;
+            Element::Cast(view, dtype, index) => {
+                let view = *view;
+                let memory = &mut self.local[p];
+                view.set_bits_at(&mut memory.data, &index, value.bits(dtype));
+                if let Some(written) = &mut memory.written {
+                    view.positions_at(&index).for_each(|i| written[i] = !value.poison);
+                }
+            }
         }
         Ok(())
+    }
+}
+
+/// One element of a ref.
+enum Element<'v> {
+    /// At a position in memory.
+    Plain(Place, usize),
+    /// Of another type than those of memory, at these indices of the ref's frame.
+    Cast(&'v View, DType, Axes),
+}
+
+impl Element<'_> {
+    fn place(&self) -> Place {
+        match self {
+            Self::Plain(place, _) => *place,
+            Self::Cast(view, ..) => view.place,
+        }
     }
 }
 

@@ -135,9 +135,20 @@ impl View {
         Some(index)
     }
 
-    /// The position of the element at these indices of the frame, if the ref has the elements of memory.
-    pub(super) fn address(&self, index: &[usize]) -> usize {
-        index.iter().zip(self.strides.iter()).fold(self.base, |position, (i, s)| position + i * s)
+    /// The position of one element, if it is inside the ref and the ref has the elements of memory.
+    pub(super) fn position(&self, at: &[i64]) -> Option<usize> {
+        if at.len() != self.axes.len() || self.cast.is_some() {
+            return None;
+        }
+        let mut position = self.base;
+        for (i, stride) in self.strides.iter().enumerate() {
+            position += self.start[i] * stride;
+        }
+        for (axis, at) in self.axes.iter().zip(at) {
+            let at = usize::try_from(*at).ok().filter(|at| *at < self.extent[*axis])?;
+            position += at * self.strides[*axis];
+        }
+        Some(position)
     }
 
     /// How far a slice of the ref may reach along an axis of the frame.
