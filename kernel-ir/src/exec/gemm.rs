@@ -1,4 +1,5 @@
-//! Matrix products: one function over every element type, on the `matrixmultiply` crate.
+//! Matrix products: one function over every element type, on [`super::fma`] where the machine has it, else on the
+//! `matrixmultiply` crate.
 //!
 //! Narrow operands are widened a panel at a time, so that the panel is still in the cache when it is multiplied.
 //! Integers are multiplied as floats in panels short enough to be exact.
@@ -9,6 +10,9 @@ use std::marker::PhantomData;
 use half::bf16;
 
 use super::data::{Stored, round_bf16};
+#[cfg(target_arch = "x86_64")]
+use super::fma;
+use super::wide::wide;
 use crate::ir::narrow::{F8E4M3B11Fnuz, F8E4M3Fn, F8E5M2, I4};
 
 /// Depth of a panel. A product of `i8` is at most 2^14: 512 of them fit the 24 bits that `f32` holds exactly.
@@ -64,26 +68,58 @@ impl<'a> Matrix<'a> {
 
     /// Writes `rows x cols` elements as `f32`, in the order in which they lie, and says with which strides.
     fn widen(&self, rows: usize, cols: usize, out: &mut Vec<f32>) -> (usize, usize) {
-        out.clear();
         let by_rows = self.col <= self.row;
         let (outer, inner, step, stride) =
             if by_rows { (rows, cols, self.row, self.col) } else { (cols, rows, self.col, self.row) };
-        for i in 0..outer {
+        // Never shorter: what is already there is overwritten.
+        if out.len() < outer * inner {
+            out.resize(outer * inner, 0.0);
+        }
+        for (i, out) in out.chunks_exact_mut(inner.max(1)).take(outer).enumerate() {
             let at = self.offset + i * step;
             match self.elements {
-                Elements::F32(v) if self.round => extend(out, v, at, stride, inner, round_bf16),
-                Elements::F32(v) => extend(out, v, at, stride, inner, |x| x),
-                Elements::Bf16(v) => extend(out, v, at, stride, inner, bf16::lane),
-                Elements::I32(v) => extend(out, v, at, stride, inner, |x| x as f32),
-                Elements::I16(v) => extend(out, v, at, stride, inner, f32::from),
-                Elements::I8(v) => extend(out, v, at, stride, inner, f32::from),
-                Elements::F8E4M3Fn(v) => extend(out, v, at, stride, inner, F8E4M3Fn::to_f32),
-                Elements::F8E5M2(v) => extend(out, v, at, stride, inner, F8E5M2::to_f32),
-                Elements::F8E4M3B11Fnuz(v) => extend(out, v, at, stride, inner, F8E4M3B11Fnuz::to_f32),
-                Elements::I4(v) => extend(out, v, at, stride, inner, |x| x.get().into()),
+                Elements::F32(v) if self.round => extend(out, v, at, stride, round_bf16),
+                Elements::F32(v) => extend(out, v, at, stride, |x| x),
+                Elements::Bf16(v) if stride == 1 => widen_bf16(&v[at..at + inner], out),
+                Elements::Bf16(v) => extend(out, v, at, stride, bf16::lane),
+                Elements::I32(v) => extend(out, v, at, stride, |x| x as f32),
+                Elements::I16(v) => extend(out, v, at, stride, f32::from),
+                Elements::I8(v) => extend(out, v, at, stride, f32::from),
+                Elements::F8E4M3Fn(v) => extend(out, v, at, stride, F8E4M3Fn::to_f32),
+                Elements::F8E5M2(v) => extend(out, v, at, stride, F8E5M2::to_f32),
+                Elements::F8E4M3B11Fnuz(v) => extend(out, v, at, stride, F8E4M3B11Fnuz::to_f32),
+                Elements::I4(v) => extend(out, v, at, stride, |x| x.get().into()),
             }
         }
         if by_rows { (cols, 1) } else { (1, rows) }
+    }
+
+    /// Writes `depth x width` elements as `f32` strips.
+    #[cfg(target_arch = "x86_64")]
+    fn pack(&self, depth: usize, width: usize, out: &mut Vec<f32>) {
+        fn strips<T: Copy>(
+            m: &Matrix<'_>,
+            v: &[T],
+            [depth, width]: [usize; 2],
+            out: &mut Vec<f32>,
+            f: impl Fn(T) -> f32 + Copy,
+        ) {
+            let data = &v[m.offset.min(v.len())..];
+            fma::pack(fma::Source { data, row: m.row, col: m.col }, depth, width, out, f);
+        }
+        let size = [depth, width];
+        match self.elements {
+            Elements::F32(v) if self.round => strips(self, v, size, out, round_bf16),
+            Elements::F32(v) => strips(self, v, size, out, |x| x),
+            Elements::Bf16(v) => strips(self, v, size, out, bf16::lane),
+            Elements::I32(v) => strips(self, v, size, out, |x| x as f32),
+            Elements::I16(v) => strips(self, v, size, out, f32::from),
+            Elements::I8(v) => strips(self, v, size, out, f32::from),
+            Elements::F8E4M3Fn(v) => strips(self, v, size, out, F8E4M3Fn::to_f32),
+            Elements::F8E5M2(v) => strips(self, v, size, out, F8E5M2::to_f32),
+            Elements::F8E4M3B11Fnuz(v) => strips(self, v, size, out, F8E4M3B11Fnuz::to_f32),
+            Elements::I4(v) => strips(self, v, size, out, |x| x.get().into()),
+        }
     }
 
     fn int(&self, row: usize, col: usize) -> i32 {
@@ -102,12 +138,20 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Appends `n` elements, `stride` apart, through `f`.
-fn extend<T: Copy>(out: &mut Vec<f32>, v: &[T], at: usize, stride: usize, n: usize, f: impl Fn(T) -> f32) {
+/// Writes elements, `stride` apart, through `f`.
+fn extend<T: Copy>(out: &mut [f32], v: &[T], at: usize, stride: usize, f: impl Fn(T) -> f32) {
     if stride == 1 {
-        out.extend(v[at..at + n].iter().map(|x| f(*x)));
+        let n = out.len();
+        out.iter_mut().zip(&v[at..at + n]).for_each(|(o, x)| *o = f(*x));
     } else {
-        out.extend(v[at..].iter().step_by(stride.max(1)).take(n).map(|x| f(*x)));
+        out.iter_mut().zip(v[at..].iter().step_by(stride.max(1))).for_each(|(o, x)| *o = f(*x));
+    }
+}
+
+wide! {
+    /// The element type that most operands have.
+    fn widen_bf16(from: &[bf16], out: &mut [f32]) {
+        out.iter_mut().zip(from).for_each(|(o, x)| *o = x.lane());
     }
 }
 
@@ -170,7 +214,41 @@ thread_local! {
     static PANELS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((vec![], vec![])) };
 }
 
-fn panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c: Target<'_>) {
+/// Depth of a panel for [`fma`]: a strip of 16 columns then fits the first-level cache beside what it meets.
+#[cfg(target_arch = "x86_64")]
+const FMA_DEPTH: usize = 256;
+
+#[cfg(target_arch = "x86_64")]
+fn fma_panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c: Target<'_>) {
+    let Size { m, k, n } = size;
+    PANELS.with_borrow_mut(|(left, right)| {
+        for k0 in (0..k).step_by(FMA_DEPTH) {
+            let depth = FMA_DEPTH.min(k - k0);
+            let part = a.from(0, k0);
+            let x = if let Some(v) = a.in_place() {
+                Dense::new(v, part, m, depth)
+            } else {
+                let (row, col) = part.widen(m, depth, left);
+                Dense { data: left, row, col }
+            };
+            for n0 in (0..n).step_by(WIDTH) {
+                let width = WIDTH.min(n - n0);
+                b.from(k0, n0).pack(depth, width, right);
+                fma::multiply(depth, x, right, accumulate || k0 > 0, &c.columns(n0, width));
+            }
+        }
+    });
+}
+
+fn panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, c: Target<'_>) {
+    #[cfg(target_arch = "x86_64")]
+    if fma::available() {
+        return fma_panels(size, a, b, accumulate, c);
+    }
+    portable_panels(size, a, b, accumulate, c);
+}
+
+fn portable_panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c: Target<'_>) {
     let Size { m, k, n } = size;
     if let (Some(x), Some(y)) = (a.in_place(), b.in_place()) {
         let (x, y) = (Dense::new(x, a, m, k), Dense::new(y, b, k, n));
@@ -203,10 +281,10 @@ fn panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c: Tar
 
 /// One side, as `f32` in place, from its first element on.
 #[derive(Clone, Copy)]
-struct Dense<'a> {
-    data: &'a [f32],
-    row: usize,
-    col: usize,
+pub(super) struct Dense<'a> {
+    pub(super) data: &'a [f32],
+    pub(super) row: usize,
+    pub(super) col: usize,
 }
 
 impl<'a> Dense<'a> {
@@ -217,12 +295,12 @@ impl<'a> Dense<'a> {
 }
 
 /// Some rows and columns of a result.
-struct Target<'a> {
-    first: *mut f32,
-    rows: usize,
-    cols: usize,
+pub(super) struct Target<'a> {
+    pub(super) first: *mut f32,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
     /// Distance between rows.
-    stride: usize,
+    pub(super) stride: usize,
     whole: PhantomData<&'a mut [f32]>,
 }
 
@@ -325,6 +403,63 @@ pub(super) fn multiply_int(
         for j in 0..n {
             let products = (0..k).map(|p| a.int(i, p).wrapping_mul(b.int(p, j)));
             c[i * n + j] = products.fold(c[i * n + j], i32::wrapping_add);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small integers, as good as random: every product and sum of them is exact.
+    fn numbers(n: usize, seed: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i * 7919 + seed * 104_729) % 17) as f32 - 8.0).collect()
+    }
+
+    #[test]
+    fn both_ways_to_multiply_are_exact_for_any_size_order_and_type() {
+        type Way = fn(Size, Matrix<'_>, Matrix<'_>, bool, Target<'_>);
+        let mut ways: Vec<Way> = vec![portable_panels];
+        #[cfg(target_arch = "x86_64")]
+        if fma::available() {
+            ways.push(fma_panels);
+        }
+        for [m, k, n] in [[1, 1, 1], [6, 8, 16], [7, 9, 17], [13, 300, 40], [5, 520, 270], [64, 24, 8]] {
+            for turn in 0..16 {
+                // A margin around the block: what is beside it must not be read.
+                let matrix = |rows: usize, cols: usize, by_rows: bool, seed: usize| {
+                    let (row, col) = if by_rows { (cols + 3, 1) } else { (1, rows + 2) };
+                    let offset = 5;
+                    let mut data = vec![f32::NAN; offset + rows.max(cols) * (rows.max(cols) + 3)];
+                    let values = numbers(rows * cols, seed);
+                    for (i, x) in values.iter().enumerate() {
+                        data[offset + i / cols * row + i % cols * col] = *x;
+                    }
+                    (data, values, offset, row, col)
+                };
+                let (x, a, xo, xr, xc) = matrix(m, k, turn & 1 == 0, 1);
+                let (y, b, yo, yr, yc) = matrix(k, n, turn & 2 == 0, 2);
+                let accumulate = turn & 4 == 0;
+                let narrow: Vec<bf16> = y.iter().map(|y| bf16::from_f32(*y)).collect();
+                let short: Vec<bf16> = x.iter().map(|x| bf16::from_f32(*x)).collect();
+                let half = turn & 8 == 0;
+                let left = if half { Elements::Bf16(&short) } else { Elements::F32(&x) };
+                let right = if half { Elements::Bf16(&narrow) } else { Elements::F32(&y) };
+                let lhs = Matrix { elements: left, offset: xo, row: xr, col: xc, round: false };
+                let rhs = Matrix { elements: right, offset: yo, row: yr, col: yc, round: false };
+                let start = numbers(m * n, 3);
+                let want: Vec<f32> = (0..m * n)
+                    .map(|i| {
+                        let sum: f32 = (0..k).map(|p| a[i / n * k + p] * b[p * n + i % n]).sum();
+                        if accumulate { start[i] + sum } else { sum }
+                    })
+                    .collect();
+                for (which, way) in ways.iter().enumerate() {
+                    let mut c = start.clone();
+                    way(Size { m, k, n }, lhs, rhs, accumulate, Target::new(&mut c, n));
+                    assert!(c == want, "way {which} of {m}x{k}x{n}, turn {turn}");
+                }
+            }
         }
     }
 }

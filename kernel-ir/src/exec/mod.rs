@@ -15,6 +15,8 @@ mod data;
 mod dma;
 mod elementwise;
 mod fault;
+#[cfg(target_arch = "x86_64")]
+mod fma;
 mod fused;
 mod gemm;
 mod grid;
