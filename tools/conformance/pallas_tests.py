@@ -13,7 +13,16 @@ import re
 import sys
 import unittest
 
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+# Two files want one device, the others several; and interpreted kernels take longer to compile than to run.
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        f"--xla_force_host_platform_device_count={1 if 'interpret_t' in sys.argv[2] else 4}",
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+        # A bfloat16 between two operations is one, as in the kernel.
+        "--xla_allow_excess_precision=false",
+    ]
+)
 
 import capture
 import corpus
