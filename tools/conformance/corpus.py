@@ -4,7 +4,6 @@ Paths in a case are relative to the folder.
 """
 
 import collections
-import io
 import json
 import pathlib
 import re
@@ -15,9 +14,9 @@ import numpy as np
 # NumPy files know no bfloat16 and no 8-bit floats: those are saved as raw bytes, and read with the type that the case names.
 EXTENDED = {
     "bf16": ml_dtypes.bfloat16,
-    "f8e4m3fn": ml_dtypes.float8_e4m3fn,
-    "f8e5m2": ml_dtypes.float8_e5m2,
-    "f8e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
     "i4": ml_dtypes.int4,
     "i2": ml_dtypes.int2,
 }
@@ -80,7 +79,9 @@ class Corpus:
 
     def _array(self, name, value):
         path = f"arrays/{name}.npy"
-        np.save(self.folder / path, value)
+        # NumPy cannot read back the names that ml_dtypes gives its types.
+        extended = value.dtype in {np.dtype(t) for t in EXTENDED.values()}
+        np.save(self.folder / path, value.view(f"V{value.dtype.itemsize}") if extended else value)
         return path
 
     def save(self):
@@ -104,8 +105,7 @@ def tolerance(types):
 
 def load(path, type_text):
     """An array of a case as float64 or integers, whatever way its type is saved."""
-    # What ml_dtypes calls its 8-bit floats in a file, NumPy does not read.
-    value = np.load(io.BytesIO(path.read_bytes().replace(b"'<f1'", b"'|V1'", 1)))
+    value = np.load(path)
     name = type_text.split("[")[0]
     if value.dtype.kind == "V":
         value = value.view(EXTENDED[name])

@@ -23,6 +23,7 @@ import capture
 import corpus
 import modules
 import numpy as np
+from jax.experimental.pallas import tpu as pltpu
 
 FAMILIES = [
     "matmul",
@@ -93,6 +94,8 @@ def run(peer, recorder, made):
     """Runs one peer, and adds each kernel that ran as a case."""
     start = time.perf_counter()
     calls = []
+    # The simulator keeps the devices of its last kernel.
+    pltpu.reset_tpu_interpret_mode_state()
     recorder.sink, recorder.reference = calls.append, peer.reference
     got, want = jax.block_until_ready(peer.run())
     jax.effects_barrier()

@@ -44,9 +44,11 @@ def buffer_aval(aval):
 
 def type_text(aval):
     """`f32[8,128]`, with the element types' names in MLIR without the sign of integers."""
-    names = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "float64": "f64"}
     name = str(aval.dtype)
-    name = names.get(name, name.replace("uint", "i").replace("int", "i") if "int" in name else name.replace("float8_", "f8"))
+    if name.startswith("float8_"):
+        name = "f8" + name.removeprefix("float8_").upper()
+    else:
+        name = name.replace("bfloat", "bf").replace("float", "f").replace("uint", "i").replace("int", "i")
     return f"{name}[{','.join(map(str, aval.shape))}]"
 
 

@@ -28,6 +28,7 @@ import capture
 import corpus
 import jax
 from jax._src import test_util as jtu
+from jax.experimental.pallas import tpu as pltpu
 
 # Test files that ask for a certain TPU.
 KINDS = {"tpu_all_gather_test": "TPU v5 lite"}
@@ -160,6 +161,8 @@ def main(checkout, file, out, limit):
                 continue
             sink.test = test.id()
             log.write(test=test.id(), status="started")
+            # The simulator keeps the devices and the failures of its last kernel.
+            pltpu.reset_tpu_interpret_mode_state()
             result = unittest.TestResult()
             test.run(result)
             jax.effects_barrier()

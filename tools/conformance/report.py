@@ -132,7 +132,8 @@ The tests are of commit {commit}; JAX is {jax}. Of a test with many variants, {v
 that of `interpret=True`, or of `InterpretParams` for kernels with copies, semaphores or several devices (four, simulated).
 Equal modules count once. libtpu compiled each for v6e, and what it refuses does not count.{unjudged} A result is JAX's if every
 element is within what JAX's own tests allow on a TPU (relative and absolute: 1e-3 for f32, 1e-2 where bf16 is);
-integers must be equal, and a NaN must be a NaN. Products of f32 are taken in f32, as the interpreters take them."""
+integers must be equal, and a NaN must be a NaN. Integers that `InterpretParams` says nobody wrote are not compared. Products of
+f32 are in f32, as the interpreters take them."""
 
 COLUMNS = ["file", "tests passed / failed / skipped / killed", "modules", "count", "as JAX", "differ", "refused"]
 
