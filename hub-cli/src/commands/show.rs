@@ -1,6 +1,6 @@
 //! `show`: a Mosaic module, readable.
 
-use kernel_ir::mosaic::read;
+use kernel_ir::mosaic::read::{self, stablehlo::TpuCall};
 use serde_json::json;
 
 use super::run::open;
@@ -16,14 +16,14 @@ pub(super) fn run(args: &Show, hub: impl FnOnce() -> Result<HubSettings>, output
     if choice.is_none() && target.choices().len() > 1 {
         return list(&target, output);
     }
-    let (body, types) = target.module(choice)?;
+    let (body, call) = target.module(choice)?;
     let refused = |report| Error::refused(&report);
     if args.emit == Some(Form::Mlir) {
         let text = read::mlir(&body).map_err(refused)?;
         output.result(json!({"mlir": text}), || text.clone());
         return Ok(());
     }
-    let kernel = read::kernel(&body, types.as_ref()).map_err(refused)?;
+    let kernel = call.map_or_else(|| read::kernel(&body, None), TpuCall::kernel).map_err(refused)?;
     if args.emit == Some(Form::Tir) {
         let text = kernel.to_string();
         output.result(json!({"tir": text}), || text.clone());

@@ -6,8 +6,8 @@ use fs_err as fs;
 use kernel_ir::exec::Array;
 use kernel_ir::ir::{ArrayType, DType, DimExpr};
 use kernel_ir::mosaic::call::{Binding, CallError, Index, ModuleEntry, OpInterface, Operand, TensorType};
+use kernel_ir::mosaic::read;
 use kernel_ir::mosaic::read::stablehlo::{self, TpuCall};
-use kernel_ir::mosaic::read::{self, CallTypes};
 
 use crate::error::{Code, Error, Result};
 use crate::package::{LocalPackage, Variant};
@@ -31,6 +31,8 @@ pub(crate) enum Target {
 pub(crate) struct Chosen {
     /// The module's bytecode.
     pub(crate) body: Vec<u8>,
+    /// Its source lines, where they are kept apart from it.
+    pub(crate) lines: Option<Vec<u8>>,
     /// The custom call's operands, when they were given.
     pub(crate) operands: Vec<Array>,
     /// The types of its results; empty when only the module says something about them.
@@ -100,12 +102,19 @@ impl Target {
                     let message = format!("there is no `{name}` to choose: the file is one module");
                     return Err(Error::new(Code::RunArguments, message));
                 }
-                Ok(Chosen { body: body.clone(), operands: arrays, results: vec![], aliases: vec![] })
+                Ok(Chosen {
+                    body: body.clone(),
+                    lines: None,
+                    operands: arrays,
+                    results: vec![],
+                    aliases: vec![],
+                })
             }
             Self::Calls(calls) => {
                 let call = self.pick_call(calls, name)?;
                 Ok(Chosen {
                     body: call.body.clone(),
+                    lines: call.debug_locations.clone(),
                     operands: arrays,
                     results: call.results.clone(),
                     aliases: call.aliases.clone(),
@@ -118,18 +127,16 @@ impl Target {
         }
     }
 
-    /// The module that a name chooses, and the types of its call if they are known; of an op, the preferred module.
+    /// The module that a name chooses, and its call if there is one; of an op, the preferred module.
     ///
     /// # Errors
     /// `H0602` if the choice is not clear.
-    pub(crate) fn module(&self, name: Option<&str>) -> Result<(Vec<u8>, Option<CallTypes>)> {
+    pub(crate) fn module(&self, name: Option<&str>) -> Result<(Vec<u8>, Option<&TpuCall>)> {
         match self {
             Self::Module(body) => Ok((body.clone(), None)),
             Self::Calls(calls) => {
                 let call = self.pick_call(calls, name)?;
-                let types =
-                    CallTypes { operands: Some(call.operands.clone()), results: call.results.clone() };
-                Ok((call.body.clone(), Some(types)))
+                Ok((call.body.clone(), Some(call)))
             }
             Self::Package(variant) => {
                 let ops = variant.index.iter().flat_map(|index| index.ops.iter());
@@ -187,7 +194,7 @@ impl Target {
         let results = results.ok_or_else(|| {
             Error::new(Code::RunArguments, format!("a result of {name} has a type that cannot be run here"))
         })?;
-        Ok(Chosen { body, operands: operands?, results, aliases: vec![] })
+        Ok(Chosen { body, lines: None, operands: operands?, results, aliases: vec![] })
     }
 
     fn unclear(&self, name: Option<&str>) -> Error {

@@ -21,13 +21,14 @@ pub struct Runnable {
 
 impl Runnable {
     /// Reads a module and makes it ready for calls with operands like these: grid bounds (`i32[]`), prefetched arrays, inputs.
-    /// Each alias says that a result (its number) starts with the contents of an operand (its number). An `i8` operand
+    /// `lines` are the module's source lines, where they are kept apart from it ([`read::located`]). Each alias says that a result (its number) starts with the contents of an operand (its number). An `i8` operand
     /// stands for any type of one byte or less that the module takes there: files do not always say which.
     ///
     /// # Errors
     /// Those of [`read::kernel`]; K0404 for an alias between arrays that differ.
     pub fn new(
         bytes: &[u8],
+        lines: Option<&[u8]>,
         operands: &[Array],
         results: &[ArrayType],
         aliases: &[(usize, usize)],
@@ -45,7 +46,7 @@ impl Runnable {
             }
         }
         let types = CallTypes { operands: Some(operands), results: results.to_vec() };
-        let kernel = read::kernel(bytes, Some(&types))?;
+        let kernel = read::located(bytes, lines, Some(&types))?;
         let bounds = kernel.grid.iter().filter_map(|g| match &g.extent {
             DimExpr::Dim(name) => Some(name.to_string()),
             _ => None,

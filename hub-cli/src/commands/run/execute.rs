@@ -58,7 +58,8 @@ pub(super) fn execute(target: &Target, job: Job<'_>) -> Result<Finished> {
     }
     let aliases = if first.aliases.is_empty() { job.aliases } else { first.aliases.clone() };
     let refused = |report| Error::refused(&report);
-    let runnable = Runnable::new(&first.body, &first.operands, &results, &aliases).map_err(refused)?;
+    let lines = first.lines.as_deref();
+    let runnable = Runnable::new(&first.body, lines, &first.operands, &results, &aliases).map_err(refused)?;
     let options = Options { exact_products: job.exact, threads: job.threads, ..Options::default() };
     let operands: Vec<Vec<Array>> = chosen.iter_mut().map(|c| std::mem::take(&mut c.operands)).collect();
     let (mut times, mut made) = (vec![], vec![]);

@@ -26,11 +26,20 @@ use crate::verify;
 /// form of one that is not, `K0812` for a module that breaks the rules of its own operations; those of
 /// [`verify::well_formed`].
 pub fn kernel(bytes: &[u8], call: Option<&CallTypes>) -> Result<Kernel, Report> {
-    lowered(&bytecode::parse(bytes)?, call)
+    located(bytes, None, call)
 }
 
-fn lowered(module: &module::Module, call: Option<&CallTypes>) -> Result<Kernel, Report> {
-    let kernel = lower::lower(module, call)?;
+/// The kernel of a module, with the source lines that JAX writes apart from it: MLIR bytecode too. Where these are not of
+/// this module, the kernel is what it is without.
+///
+/// # Errors
+/// As [`kernel`].
+pub fn located(bytes: &[u8], lines: Option<&[u8]>, call: Option<&CallTypes>) -> Result<Kernel, Report> {
+    let mut module = bytecode::parse(bytes)?;
+    if let Some(Ok(found)) = lines.map(bytecode::locations) {
+        locations::restore(&mut module, found);
+    }
+    let kernel = lower::lower(&module, call)?;
     verify::well_formed(&kernel)?;
     Ok(kernel)
 }

@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::{CallTypes, bytecode, locations};
+use super::{CallTypes, bytecode};
 use crate::diag::{Diagnostic, Report};
 use crate::ir::{ArrayType, Kernel};
 use scan::{Call, Scanner};
@@ -49,13 +49,8 @@ impl TpuCall {
     /// # Errors
     /// As [`super::kernel`].
     pub fn kernel(&self) -> Result<Kernel, Report> {
-        let mut module = bytecode::parse(&self.body)?;
-        // Where they cannot be read, the kernel is what it is without.
-        if let Some(Ok(found)) = self.debug_locations.as_deref().map(bytecode::locations) {
-            locations::restore(&mut module, found);
-        }
         let types = CallTypes { operands: Some(self.operands.clone()), results: self.results.clone() };
-        super::lowered(&module, Some(&types))
+        super::located(&self.body, self.debug_locations.as_deref(), Some(&types))
     }
 }
 
