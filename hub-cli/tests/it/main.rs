@@ -13,6 +13,7 @@ mod hostile_client;
 mod hostile_hub;
 mod hostile_publish;
 mod interface;
+mod jax_modules;
 mod lock;
 mod looking;
 mod publish;
