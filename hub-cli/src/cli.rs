@@ -141,8 +141,7 @@ pub(crate) struct Serve {
     /// The folder that holds everything; made if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) root: PathBuf,
-    /// Keep everything but this server's own files in an object store, for several servers:
-    /// s3://BUCKET/FOLDER, gs://.. or az://.., with the usual AWS_, GOOGLE_ or AZURE_ variables
+    /// Share an object store with other servers: s3://BUCKET/FOLDER, gs://.. or az://..
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// The port; 0 lets the system choose

@@ -51,10 +51,10 @@ pub(crate) struct Run {
     /// A result that starts with the contents of an operand, by their numbers
     #[arg(long = "alias", value_name = "OPERAND:RESULT")]
     pub(crate) aliases: Vec<Alias>,
-    /// Run on a simulated mesh; the first axis of every argument and result is the device
+    /// Run on a simulated mesh: the first axis of all arrays is the device
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) devices: Option<u16>,
-    /// Multiply f32 exactly, also where the module asks for one bfloat16 pass as the TPU makes
+    /// Multiply f32 exactly, where the TPU would make one bfloat16 pass
     #[arg(long)]
     pub(crate) exact: bool,
     /// Threads to use [default: all]

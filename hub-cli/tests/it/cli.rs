@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::support::{Bench, run, toy_package};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 22] = [
     "build",
     "publish",
     "get",
@@ -22,6 +22,8 @@ const COMMANDS: [&str; 20] = [
     "keygen",
     "sign",
     "trust",
+    "run",
+    "show",
     "serve",
     "hub",
     "explain",
