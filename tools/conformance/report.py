@@ -154,7 +154,7 @@ def page(rows, others, tests, checkout, variants):
         "## By test file",
         table(COLUMNS, by_file(rows, tests)),
         "A test that fails under capture still gives modules: many expect an error or a time of a real TPU.",
-        *(["Not imported with this JAX:\n" + "\n".join(broken)] if broken else []),
+        *(["Not imported with this JAX:\n" + "\n".join(dict.fromkeys(broken))] if broken else []),
         "## Failures, by cause",
         table(["modules", "cause", "an example"], failures(rows)),
         "## What does not count, and why",

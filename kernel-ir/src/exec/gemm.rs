@@ -224,13 +224,7 @@ fn fma_panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c:
     PANELS.with_borrow_mut(|(left, right)| {
         for k0 in (0..k).step_by(FMA_DEPTH) {
             let depth = FMA_DEPTH.min(k - k0);
-            let part = a.from(0, k0);
-            let x = if let Some(v) = a.in_place() {
-                Dense::new(v, part, m, depth)
-            } else {
-                let (row, col) = part.widen(m, depth, left);
-                Dense { data: left, row, col }
-            };
+            let x = Dense::of(a.from(0, k0), m, depth, left);
             for n0 in (0..n).step_by(WIDTH) {
                 let width = WIDTH.min(n - n0);
                 b.from(k0, n0).pack(depth, width, right);
@@ -257,22 +251,10 @@ fn portable_panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, m
     PANELS.with_borrow_mut(|(left, right)| {
         for k0 in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - k0);
-            let part = a.from(0, k0);
-            let x = if let Some(v) = a.in_place() {
-                Dense::new(v, part, m, depth)
-            } else {
-                let (row, col) = part.widen(m, depth, left);
-                Dense { data: left, row, col }
-            };
+            let x = Dense::of(a.from(0, k0), m, depth, left);
             for n0 in (0..n).step_by(WIDTH) {
                 let width = WIDTH.min(n - n0);
-                let part = b.from(k0, n0);
-                let y = if let Some(v) = b.in_place() {
-                    Dense::new(v, part, depth, width)
-                } else {
-                    let (row, col) = part.widen(depth, width, right);
-                    Dense { data: right, row, col }
-                };
+                let y = Dense::of(b.from(k0, n0), depth, width, right);
                 sgemm(depth, x, y, accumulate || k0 > 0, c.columns(n0, width));
             }
         }
@@ -288,6 +270,15 @@ pub(super) struct Dense<'a> {
 }
 
 impl<'a> Dense<'a> {
+    /// The first rows and columns of a side: in place, or widened into a buffer.
+    fn of(side: Matrix<'a>, rows: usize, cols: usize, buffer: &'a mut Vec<f32>) -> Self {
+        if let Some(v) = side.in_place() {
+            return Self::new(v, side, rows, cols);
+        }
+        let (row, col) = side.widen(rows, cols, buffer);
+        Self { data: buffer, row, col }
+    }
+
     fn new(data: &'a [f32], m: Matrix<'_>, rows: usize, cols: usize) -> Self {
         let last = (rows - 1) * m.row + (cols - 1) * m.col;
         Self { data: &data[m.offset..=m.offset + last], row: m.row, col: m.col }

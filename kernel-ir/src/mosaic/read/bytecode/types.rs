@@ -101,7 +101,7 @@ impl<'a> Types<'a> {
                 self.opaque("vector<[..]x..>")
             }
             // MLIR 24 on; MLIR 22 writes them as text.
-            21..=32 => self.float(floats::SMALL[code as usize - 21]),
+            21..=32 => self.float(floats::NAMES[floats::FIRST_SMALL + code as usize - 21]),
             _ => return Err(Fault::unknown(start, format!("the type has code {code}"))),
         })
     }
