@@ -44,13 +44,15 @@ def cell(value):
 
 def main():
     parser = argparse.ArgumentParser(prog="./x bench", description=__doc__)
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="run this section; may be repeated")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)} [default: all]")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     args = parser.parse_args()
+    if unknown := sorted(set(args.sections) - set(SECTIONS)):
+        parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
     # Cargo and JAX talk on standard error; standard output is for the figures.
     subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "kernels", "--benches"], cwd=ROOT, check=True)
     results = {}
-    for name in args.only or SECTIONS:
+    for name in args.sections or SECTIONS:
         section, title = SECTIONS[name]
         results[name] = section.rows(ROOT)
         if not args.json:
