@@ -6,11 +6,12 @@
 #![allow(unsafe_code, reason = "vector intrinsics, and pointers into blocks whose bounds are asserted")]
 
 use std::arch::x86_64::{
-    _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_permute2f128_ps,
-    _mm256_setzero_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
+    _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps,
 };
 
-use super::gemm::{Dense, Target};
+use super::gemm::Target;
+use super::matrix::{Dense, Source};
+use super::transpose::transpose_8x8;
 
 /// Columns of a strip: two vectors.
 const STRIP: usize = 16;
@@ -20,16 +21,6 @@ const ROWS: usize = 6;
 /// Whether this machine can.
 pub(super) fn available() -> bool {
     std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
-}
-
-/// Elements of a right side, from its first on.
-#[derive(Clone, Copy)]
-pub(super) struct Source<'a, T> {
-    pub(super) data: &'a [T],
-    /// Distance between rows.
-    pub(super) row: usize,
-    /// Distance between columns.
-    pub(super) col: usize,
 }
 
 /// Writes `depth x width` elements through `f` as strips. What is missing of the last strip is 0.
@@ -91,7 +82,7 @@ fn pack_avx2<T: Copy>(
                         let from = &data[first + (half + j) * col + p..][..8];
                         line.iter_mut().zip(from).for_each(|(to, x)| *to = f(*x));
                     }
-                    for (i, line) in transposed(&square).iter().enumerate() {
+                    for (i, line) in transpose_8x8(&square).iter().enumerate() {
                         strip[(p + i) * STRIP + half..][..8].copy_from_slice(line);
                     }
                 }
@@ -104,38 +95,6 @@ fn pack_avx2<T: Copy>(
             }
         }
     }
-}
-
-/// Line `i` of the result is column `i`.
-#[target_feature(enable = "avx2")]
-fn transposed(square: &[[f32; 8]; 8]) -> [[f32; 8]; 8] {
-    // SAFETY: each line has 8 elements.
-    let line = |i: usize| unsafe { _mm256_loadu_ps(square[i].as_ptr()) };
-    let pairs = |i: usize| (line(2 * i), line(2 * i + 1));
-    let mut halves = [_mm256_setzero_ps(); 8];
-    for i in 0..4 {
-        let (a, b) = pairs(i);
-        (halves[2 * i], halves[2 * i + 1]) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-    }
-    let mut quarters = [_mm256_setzero_ps(); 8];
-    for i in 0..2 {
-        for j in 0..2 {
-            let (a, b) = (halves[4 * i + j], halves[4 * i + j + 2]);
-            quarters[4 * i + 2 * j] = _mm256_shuffle_ps::<0x44>(a, b);
-            quarters[4 * i + 2 * j + 1] = _mm256_shuffle_ps::<0xee>(a, b);
-        }
-    }
-    let mut out = [[0.0; 8]; 8];
-    for i in 0..4 {
-        let (a, b) = (quarters[i], quarters[4 + i]);
-        let (low, high) = (_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
-        // SAFETY: each line has 8 elements.
-        unsafe {
-            _mm256_storeu_ps(out[i].as_mut_ptr(), low);
-            _mm256_storeu_ps(out[4 + i].as_mut_ptr(), high);
-        }
-    }
-    out
 }
 
 /// `c = a b` or `c += a b`, where `b` was packed with this depth and as many columns as `c` has.

@@ -1,5 +1,5 @@
-//! Matrix products: one function over every element type, on [`super::fma`] where the machine has it, else on the
-//! `matrixmultiply` crate.
+//! Matrix products: one function over every element type, on the best that the machine has: `bf16_pairs` for what
+//! bfloat16 holds, [`super::fma`], or the `matrixmultiply` crate.
 //!
 //! Narrow operands are widened a panel at a time, so that the panel is still in the cache when it is multiplied.
 //! Integers are multiplied as floats in panels short enough to be exact.
@@ -9,11 +9,11 @@ use std::marker::PhantomData;
 
 use half::bf16;
 
-use super::data::{Stored, round_bf16};
+#[cfg(target_arch = "x86_64")]
+use super::bf16_pairs;
 #[cfg(target_arch = "x86_64")]
 use super::fma;
-use super::wide::wide;
-use crate::ir::narrow::{F8E4M3B11Fnuz, F8E4M3Fn, F8E5M2, I4};
+use super::matrix::{Dense, Elements, Matrix};
 
 /// Depth of a panel. A product of `i8` is at most 2^14: 512 of them fit the 24 bits that `f32` holds exactly.
 const DEPTH: usize = 512;
@@ -23,137 +23,6 @@ const WIDTH: usize = 256;
 const LEAST: usize = 32;
 /// Fewer multiplications than this do not pay for a thread.
 const SHARE: usize = 1 << 20;
-
-/// The elements of one side.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Elements<'a> {
-    F32(&'a [f32]),
-    Bf16(&'a [bf16]),
-    I32(&'a [i32]),
-    I16(&'a [i16]),
-    I8(&'a [i8]),
-    F8E4M3Fn(&'a [F8E4M3Fn]),
-    F8E5M2(&'a [F8E5M2]),
-    F8E4M3B11Fnuz(&'a [F8E4M3B11Fnuz]),
-    I4(&'a [I4]),
-}
-
-/// One side of a product.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Matrix<'a> {
-    pub(super) elements: Elements<'a>,
-    /// Position of the first element.
-    pub(super) offset: usize,
-    /// Distance between rows.
-    pub(super) row: usize,
-    /// Distance between columns.
-    pub(super) col: usize,
-    /// Round `f32` to bfloat16.
-    pub(super) round: bool,
-}
-
-impl<'a> Matrix<'a> {
-    /// The matrix from this row and column on.
-    const fn from(self, row: usize, col: usize) -> Self {
-        Self { offset: self.offset + row * self.row + col * self.col, ..self }
-    }
-
-    /// The elements, when the multiplication can read them in place.
-    const fn in_place(&self) -> Option<&'a [f32]> {
-        match self.elements {
-            Elements::F32(v) if !self.round => Some(v),
-            _ => None,
-        }
-    }
-
-    /// Writes `rows x cols` elements as `f32`, in the order in which they lie, and says with which strides.
-    fn widen(&self, rows: usize, cols: usize, out: &mut Vec<f32>) -> (usize, usize) {
-        let by_rows = self.col <= self.row;
-        let (outer, inner, step, stride) =
-            if by_rows { (rows, cols, self.row, self.col) } else { (cols, rows, self.col, self.row) };
-        // Never shorter: what is already there is overwritten.
-        if out.len() < outer * inner {
-            out.resize(outer * inner, 0.0);
-        }
-        for (i, out) in out.chunks_exact_mut(inner.max(1)).take(outer).enumerate() {
-            let at = self.offset + i * step;
-            match self.elements {
-                Elements::F32(v) if self.round => extend(out, v, at, stride, round_bf16),
-                Elements::F32(v) => extend(out, v, at, stride, |x| x),
-                Elements::Bf16(v) if stride == 1 => widen_bf16(&v[at..at + inner], out),
-                Elements::Bf16(v) => extend(out, v, at, stride, bf16::lane),
-                Elements::I32(v) => extend(out, v, at, stride, |x| x as f32),
-                Elements::I16(v) => extend(out, v, at, stride, f32::from),
-                Elements::I8(v) => extend(out, v, at, stride, f32::from),
-                Elements::F8E4M3Fn(v) => extend(out, v, at, stride, F8E4M3Fn::to_f32),
-                Elements::F8E5M2(v) => extend(out, v, at, stride, F8E5M2::to_f32),
-                Elements::F8E4M3B11Fnuz(v) => extend(out, v, at, stride, F8E4M3B11Fnuz::to_f32),
-                Elements::I4(v) => extend(out, v, at, stride, |x| x.get().into()),
-            }
-        }
-        if by_rows { (cols, 1) } else { (1, rows) }
-    }
-
-    /// Writes `depth x width` elements as `f32` strips.
-    #[cfg(target_arch = "x86_64")]
-    fn pack(&self, depth: usize, width: usize, out: &mut Vec<f32>) {
-        fn strips<T: Copy>(
-            m: &Matrix<'_>,
-            v: &[T],
-            [depth, width]: [usize; 2],
-            out: &mut Vec<f32>,
-            f: impl Fn(T) -> f32 + Copy,
-        ) {
-            let data = &v[m.offset.min(v.len())..];
-            fma::pack(fma::Source { data, row: m.row, col: m.col }, depth, width, out, f);
-        }
-        let size = [depth, width];
-        match self.elements {
-            Elements::F32(v) if self.round => strips(self, v, size, out, round_bf16),
-            Elements::F32(v) => strips(self, v, size, out, |x| x),
-            Elements::Bf16(v) => strips(self, v, size, out, bf16::lane),
-            Elements::I32(v) => strips(self, v, size, out, |x| x as f32),
-            Elements::I16(v) => strips(self, v, size, out, f32::from),
-            Elements::I8(v) => strips(self, v, size, out, f32::from),
-            Elements::F8E4M3Fn(v) => strips(self, v, size, out, F8E4M3Fn::to_f32),
-            Elements::F8E5M2(v) => strips(self, v, size, out, F8E5M2::to_f32),
-            Elements::F8E4M3B11Fnuz(v) => strips(self, v, size, out, F8E4M3B11Fnuz::to_f32),
-            Elements::I4(v) => strips(self, v, size, out, |x| x.get().into()),
-        }
-    }
-
-    fn int(&self, row: usize, col: usize) -> i32 {
-        let at = self.offset + row * self.row + col * self.col;
-        match self.elements {
-            Elements::F32(v) => v[at] as i32,
-            Elements::Bf16(v) => v[at].lane() as i32,
-            Elements::I32(v) => v[at],
-            Elements::I16(v) => i32::from(v[at]),
-            Elements::I8(v) => i32::from(v[at]),
-            Elements::F8E4M3Fn(v) => v[at].lane() as i32,
-            Elements::F8E5M2(v) => v[at].lane() as i32,
-            Elements::F8E4M3B11Fnuz(v) => v[at].lane() as i32,
-            Elements::I4(v) => v[at].lane(),
-        }
-    }
-}
-
-/// Writes elements, `stride` apart, through `f`.
-fn extend<T: Copy>(out: &mut [f32], v: &[T], at: usize, stride: usize, f: impl Fn(T) -> f32) {
-    if stride == 1 {
-        let n = out.len();
-        out.iter_mut().zip(&v[at..at + n]).for_each(|(o, x)| *o = f(*x));
-    } else {
-        out.iter_mut().zip(v[at..].iter().step_by(stride.max(1))).for_each(|(o, x)| *o = f(*x));
-    }
-}
-
-wide! {
-    /// The element type that most operands have.
-    fn widen_bf16(from: &[bf16], out: &mut [f32]) {
-        out.iter_mut().zip(from).for_each(|(o, x)| *o = x.lane());
-    }
-}
 
 /// Sizes of a product `[m, k] x [k, n]`.
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +83,16 @@ thread_local! {
     static PANELS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((vec![], vec![])) };
 }
 
+#[cfg(target_arch = "x86_64")]
+thread_local! {
+    /// The same for [`bf16_pairs`].
+    static PAIRS: RefCell<(Vec<bf16>, Vec<u32>)> = const { RefCell::new((vec![], vec![])) };
+}
+
+/// Depth of a panel for [`bf16_pairs`]: half of the first-level cache for a strip of 32 columns.
+#[cfg(target_arch = "x86_64")]
+const PAIRS_DEPTH: usize = 256;
+
 /// Depth of a panel for [`fma`]: a strip of 16 columns then fits the first-level cache beside what it meets.
 #[cfg(target_arch = "x86_64")]
 const FMA_DEPTH: usize = 256;
@@ -234,7 +113,27 @@ fn fma_panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c:
     });
 }
 
+#[cfg(target_arch = "x86_64")]
+fn pair_panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, mut c: Target<'_>) {
+    let Size { m, k, n } = size;
+    PAIRS.with_borrow_mut(|(left, right)| {
+        for k0 in (0..k).step_by(PAIRS_DEPTH) {
+            let depth = PAIRS_DEPTH.min(k - k0);
+            let x = a.from(0, k0).rows_of_pairs(m, depth, left);
+            for n0 in (0..n).step_by(WIDTH) {
+                let width = WIDTH.min(n - n0);
+                b.from(k0, n0).pack_pairs(depth, width, right);
+                bf16_pairs::multiply(depth, x, right, accumulate || k0 > 0, &c.columns(n0, width));
+            }
+        }
+    });
+}
+
 fn panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, c: Target<'_>) {
+    #[cfg(target_arch = "x86_64")]
+    if a.fits_bf16() && b.fits_bf16() && bf16_pairs::available() {
+        return pair_panels(size, a, b, accumulate, c);
+    }
     #[cfg(target_arch = "x86_64")]
     if fma::available() {
         return fma_panels(size, a, b, accumulate, c);
@@ -259,30 +158,6 @@ fn portable_panels(size: Size, a: Matrix<'_>, b: Matrix<'_>, accumulate: bool, m
             }
         }
     });
-}
-
-/// One side, as `f32` in place, from its first element on.
-#[derive(Clone, Copy)]
-pub(super) struct Dense<'a> {
-    pub(super) data: &'a [f32],
-    pub(super) row: usize,
-    pub(super) col: usize,
-}
-
-impl<'a> Dense<'a> {
-    /// The first rows and columns of a side: in place, or widened into a buffer.
-    fn of(side: Matrix<'a>, rows: usize, cols: usize, buffer: &'a mut Vec<f32>) -> Self {
-        if let Some(v) = side.in_place() {
-            return Self::new(v, side, rows, cols);
-        }
-        let (row, col) = side.widen(rows, cols, buffer);
-        Self { data: buffer, row, col }
-    }
-
-    fn new(data: &'a [f32], m: Matrix<'_>, rows: usize, cols: usize) -> Self {
-        let last = (rows - 1) * m.row + (cols - 1) * m.col;
-        Self { data: &data[m.offset..=m.offset + last], row: m.row, col: m.col }
-    }
 }
 
 /// Some rows and columns of a result.
@@ -400,6 +275,7 @@ pub(super) fn multiply_int(
 
 #[cfg(test)]
 mod tests {
+    use super::super::matrix::Rounding;
     use super::*;
 
     /// Small integers, as good as random: every product and sum of them is exact.
@@ -412,8 +288,13 @@ mod tests {
         type Way = fn(Size, Matrix<'_>, Matrix<'_>, bool, Target<'_>);
         let mut ways: Vec<Way> = vec![portable_panels];
         #[cfg(target_arch = "x86_64")]
-        if fma::available() {
-            ways.push(fma_panels);
+        {
+            if fma::available() {
+                ways.push(fma_panels);
+            }
+            if bf16_pairs::available() {
+                ways.push(pair_panels);
+            }
         }
         for [m, k, n] in [[1, 1, 1], [6, 8, 16], [7, 9, 17], [13, 300, 40], [5, 520, 270], [64, 24, 8]] {
             for turn in 0..16 {
@@ -436,8 +317,8 @@ mod tests {
                 let half = turn & 8 == 0;
                 let left = if half { Elements::Bf16(&short) } else { Elements::F32(&x) };
                 let right = if half { Elements::Bf16(&narrow) } else { Elements::F32(&y) };
-                let lhs = Matrix { elements: left, offset: xo, row: xr, col: xc, round: false };
-                let rhs = Matrix { elements: right, offset: yo, row: yr, col: yc, round: false };
+                let lhs = Matrix { elements: left, offset: xo, row: xr, col: xc, rounding: Rounding::Done };
+                let rhs = Matrix { elements: right, offset: yo, row: yr, col: yc, rounding: Rounding::Done };
                 let start = numbers(m * n, 3);
                 let want: Vec<f32> = (0..m * n)
                     .map(|i| {

@@ -1,4 +1,5 @@
-//! Transcendental functions in `f32`: branch-free where loops over tiles must run at vector speed.
+//! Transcendental functions in `f32`: branch-free where loops over tiles must run at vector speed. Sums of products are
+//! rounded once (`mul_add`) on every machine, so that all give the same bits; those without the instruction are slower.
 
 use std::f32::consts::LOG2_E;
 
@@ -8,7 +9,7 @@ const ROUND: f32 = 12_582_912.0;
 /// `2^n` for `-126 <= n <= 127`.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
-    f32::from_bits(((n + 127) << 23) as u32)
+    f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
 /// `e^x`, within 1.5 units in the last place; Cody and Waite's reduction by `ln 2`, then a polynomial.
@@ -17,10 +18,10 @@ pub(super) fn exp(x: f32) -> f32 {
     // Beyond these the result is 0 or infinite; comparisons keep NaN.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };
-    let t = x * LOG2_E + ROUND;
+    let t = x.mul_add(LOG2_E, ROUND);
     let n = t - ROUND;
     // ln 2 in two parts: the first has few bits, so that its product with `n` is exact.
-    let r = (x - n * 0.693_359_4) + n * 2.121_944_4e-4;
+    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
     let n = (t.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
     scale(exp_small(r), n)
 }
@@ -28,22 +29,21 @@ pub(super) fn exp(x: f32) -> f32 {
 /// `e^r` for `|r| <= ln(2) / 2`; Taylor's series, seven terms, is exact to 2^-27 there.
 #[inline(always)]
 fn exp_small(r: f32) -> f32 {
-    let mut p = 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p * r * r + r + 1.0
+    let mut p = 1.0_f32 / 5040.0;
+    p = p.mul_add(r, 1.0 / 720.0);
+    p = p.mul_add(r, 1.0 / 120.0);
+    p = p.mul_add(r, 1.0 / 24.0);
+    p = p.mul_add(r, 1.0 / 6.0);
+    p = p.mul_add(r, 0.5);
+    (p * r).mul_add(r, r) + 1.0
 }
 
 /// `m * 2^n` for `|n| <= 160`, in two steps so that neither factor leaves the normal range.
 #[inline(always)]
 fn scale(m: f32, n: i32) -> f32 {
-    // A NaN carries a meaningless `n`: keep the factors finite and let `m` decide.
-    let n = n.clamp(-160, 160);
+    // A NaN carries a meaningless `n`, and stays NaN whatever the factors are.
     let half = n >> 1;
-    m * power_of_two(half) * power_of_two(n - half)
+    m * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
 /// `2^x`, within 1.5 units in the last place.

@@ -8,6 +8,8 @@
 //! along leading parallel axes). It never checks what `verify` checks.
 
 mod array;
+#[cfg(target_arch = "x86_64")]
+mod bf16_pairs;
 mod bind;
 mod bytes;
 mod core;
@@ -22,6 +24,7 @@ mod gemm;
 mod grid;
 mod layout;
 mod math;
+mod matrix;
 mod mesh;
 mod plan;
 mod random;
@@ -34,6 +37,8 @@ mod semaphore;
 mod step;
 mod tile;
 mod tile_ops;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 mod view;
 mod wide;
 mod window;

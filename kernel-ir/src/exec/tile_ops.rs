@@ -6,8 +6,9 @@ use super::core::{Core, mismatch};
 use super::data::POISON_I32;
 use super::elementwise::{maximum, minimum, narrow_f32, narrow_i32};
 use super::fault::{Checked, Fault};
-use super::gemm::{self, Elements as Side, Matrix, Size};
+use super::gemm::{self, Size};
 use super::layout::{Axes, Layout, row_major};
+use super::matrix::{Elements as Side, Matrix, Rounding};
 use super::plan::{Dot, LaneKind, Operand, Reduce, Slot};
 use super::scalar::Scalar;
 use super::tile::{Elements, Lane, Reading, Tile};
@@ -22,9 +23,14 @@ impl Core<'_> {
             Some(acc) => self.materialize(acc, span)?,
             None => self.pool.take(LaneKind::of(dot.dtype), size.m * size.n),
         };
-        let (threads, round) = (self.call.product_threads, dot.round && !self.call.options.exact_products);
-        let (lhs, rhs) =
-            (matrix(&self.reading(&dot.lhs)?, round, span)?, matrix(&self.reading(&dot.rhs)?, round, span)?);
+        let threads = self.call.product_threads;
+        let rounding = |x: &Operand| match x.dtype {
+            DType::Bf16 => Rounding::Done,
+            _ if dot.round && !self.call.options.exact_products => Rounding::Needed,
+            _ => Rounding::None,
+        };
+        let lhs = matrix(&self.reading(&dot.lhs)?, rounding(&dot.lhs), span)?;
+        let rhs = matrix(&self.reading(&dot.rhs)?, rounding(&dot.rhs), span)?;
         match &mut to {
             Tile::Float(c) => {
                 gemm::multiply(size, lhs, rhs, accumulate, c, threads);
@@ -230,7 +236,7 @@ fn place(from: &Reading<'_>, to: &mut Tile, at: &Layout) -> Option<()> {
     }
 }
 
-fn matrix<'a>(from: &Reading<'a>, round: bool, span: Span) -> Checked<Matrix<'a>> {
+fn matrix<'a>(from: &Reading<'a>, rounding: Rounding, span: Span) -> Checked<Matrix<'a>> {
     let elements = match from.elements {
         Elements::F32(v) => Side::F32(v),
         Elements::Bf16(v) => Side::Bf16(v),
@@ -244,7 +250,7 @@ fn matrix<'a>(from: &Reading<'a>, round: bool, span: Span) -> Checked<Matrix<'a>
         Elements::Bool(_) | Elements::Position => return Err(mismatch(span)),
     };
     let Layout { offset, strides, .. } = from.layout;
-    Ok(Matrix { elements, offset, row: strides[0], col: strides[1], round })
+    Ok(Matrix { elements, offset, row: strides[0], col: strides[1], rounding })
 }
 
 /// Packs narrow elements of the last axis but one into wide ones, or takes wide ones apart; lowest bits first.
