@@ -182,6 +182,10 @@ pub fn unbundle(cache: &Cache, from: impl Read) -> Result<Bundled> {
             return Err(invalid(format!("it does not hold {}", file.path)));
         }
     }
+    for (at, cached) in caches.iter().enumerate() {
+        let here = expected.iter().filter(|(oid, (_, places))| seen.contains(**oid) && places.contains(&at));
+        cached.admit(here.map(|(oid, _)| *oid))?;
+    }
     for (kernel, files) in index.kernels.iter().zip(&kernels) {
         let Kernel { dependency, commit, .. } = kernel;
         let wanted =
@@ -214,7 +218,7 @@ fn check_index(index: &Index) -> Result<Vec<Vec<RemoteFile>>> {
     Ok(all)
 }
 
-/// Brings one content into each of these parts of the cache, checked.
+/// Gathers one content, checked, for each of these parts of the cache.
 fn take<'a>(from: impl Read, file: &RemoteFile, caches: impl Iterator<Item = &'a RepoCache>) -> Result<()> {
     debug_assert!(file.size <= MAX_FILE, "the listing was checked");
     let mut first: Option<PathBuf> = None;
@@ -231,14 +235,13 @@ fn take<'a>(from: impl Read, file: &RemoteFile, caches: impl Iterator<Item = &'a
                     return Err(e);
                 }
             }
-            (Some(blob), _) => {
-                let mut content = fs::File::open(blob).map_err(|e| Error::io(blob, e))?;
+            (Some(first), _) => {
+                let mut content = fs::File::open(first).map_err(|e| Error::io(first, e))?;
                 std::io::copy(&mut content, &mut part).map_err(|e| Error::io(&place, e))?;
             }
             (None, None) => unreachable!("the first place takes the content"),
         }
-        cached.admit(part, &file.oid)?;
-        first = Some(cached.blob(&file.oid));
+        first = Some(place);
     }
     Ok(())
 }

@@ -69,12 +69,12 @@ pub(super) fn bring_all(
         joined.flatten().collect::<Vec<_>>()
     });
     match failures.into_iter().min_by_key(|(at, _)| *at) {
-        None => Ok(()),
+        None => cached.admit(files.iter().map(|file| &file.oid)),
         Some((_, error)) => Err(error),
     }
 }
 
-/// Brings one content into the cache, going on where an earlier download broke off.
+/// Gathers one content, going on where an earlier download broke off.
 fn bring(source: Source<'_>, cached: &RepoCache, file: &RemoteFile, advance: &dyn Fn(u64)) -> Result<()> {
     let place = cached.part(&file.oid);
     let fail = |e| Error::io(&place, e);
@@ -86,7 +86,7 @@ fn bring(source: Source<'_>, cached: &RepoCache, file: &RemoteFile, advance: &dy
         let resumed = arrival.received > 0;
         let result = arrival.receive_all(source, &mut part, advance).and_then(|()| arrival.finish());
         match result {
-            Ok(()) => return cached.admit(part, &file.oid),
+            Ok(()) => return Ok(()),
             Err(e)
                 if e.code() == Code::Unreachable
                     && part.metadata().is_ok_and(|m| m.len() >= WORTH_KEEPING) =>

@@ -84,11 +84,15 @@ impl RepoCache {
         self.incoming().join(oid.as_str())
     }
 
-    /// Makes the gathered content `oid`, which was checked, a part of the cache.
-    pub(crate) fn admit(&self, part: File, oid: &Oid) -> Result<()> {
-        let (from, to) = (self.part(oid), self.blob(oid));
-        part.sync_all().map_err(|e| Error::io(&from, e))?;
-        fs::rename(&from, &to).map_err(|e| Error::io(&to, e))
+    /// Makes gathered contents, which were checked, a part of the cache.
+    pub(crate) fn admit<'a>(&self, oids: impl Iterator<Item = &'a Oid>) -> Result<()> {
+        let moves: Vec<_> = oids.map(|oid| (self.part(oid), self.blob(oid))).collect();
+        // Python's client believes whatever lies among the contents: first the bytes, then the names.
+        atomic::sync_files(&self.incoming(), moves.iter().map(|(from, _)| from.as_path()))?;
+        for (from, to) in &moves {
+            fs::rename(from, to).map_err(|e| Error::io(to, e))?;
+        }
+        atomic::sync_folder(&self.dir.join("blobs"))
     }
 
     /// Removes what earlier writers left unfinished, but for contents that can be gone on with.
@@ -118,7 +122,6 @@ impl RepoCache {
         if missing.is_empty() && snapshot.is_dir() {
             return Ok(snapshot);
         }
-        atomic::sync_folder(&self.dir.join("blobs"))?;
         let incoming = self.incoming();
         let staged = TempDir::new_in(&incoming).map_err(|e| Error::io(&incoming, e))?;
         if snapshot.is_dir() {
