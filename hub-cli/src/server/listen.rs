@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use axum::Router;
-use axum_server::tls_rustls::RustlsConfig;
+use axum_server::accept::NoDelayAcceptor;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, Server};
 
 use crate::error::{Code, Error, Result};
@@ -49,10 +50,14 @@ pub(super) async fn serve(
     idle: Duration,
 ) -> std::io::Result<()> {
     let service = app.into_make_service();
+    let server = axum_server::from_tcp(listener)?;
+    // The head of an answer and its body are two writes: the second must not wait until the first is acknowledged.
+    let prompt = NoDelayAcceptor::new();
     match tls {
-        None => limited(axum_server::from_tcp(listener)?, idle).handle(handle).serve(service).await,
+        None => limited(server.acceptor(prompt), idle).handle(handle).serve(service).await,
         Some(tls) => {
-            limited(axum_server::from_tcp_rustls(listener, tls)?, idle).handle(handle).serve(service).await
+            let server = server.acceptor(RustlsAcceptor::new(tls).acceptor(prompt));
+            limited(server, idle).handle(handle).serve(service).await
         }
     }
 }
