@@ -32,6 +32,7 @@ mod scalar;
 mod scalar_ops;
 mod semaphore;
 mod step;
+mod store;
 mod tile;
 mod tile_ops;
 mod view;

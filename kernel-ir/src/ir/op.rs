@@ -126,7 +126,7 @@ pub enum OpKind {
     LoadStrided { base: Value, offsets: Vec<Offset>, strides: Vec<usize> },
     /// As [`OpKind::Store`], of elements `strides` apart along each axis.
     StoreStrided { base: Value, offsets: Vec<Offset>, strides: Vec<usize>, value: Value },
-    /// As [`OpKind::Store`], only where `mask` (`bool`, of the tile's shape) holds.
+    /// As [`OpKind::Store`], only where `mask` (`bool`, of the tile's shape) holds. What is not stored may lie outside.
     StoreMasked { base: Value, offsets: Vec<Offset>, value: Value, mask: Value },
     /// One element of SMEM.
     LoadScalar { base: Value, offsets: Vec<Offset> },
