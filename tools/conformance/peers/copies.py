@@ -82,6 +82,30 @@ def signalled(x):
     return call(x), [x, np.array([2, 0])]
 
 
+def rewritten(count):
+    """An array in SMEM that two kernels of one core take turns to change in place."""
+
+    def kernels():
+        numbers = pl.empty_ref_like(pltpu.SMEM((count,), jnp.int32))
+        on_core = pl.kernel(mesh=pltpu.TensorCoreMesh(axis_name="core", num_cores=1))
+
+        def fill():
+            @pl.loop(0, count)
+            def _(i):
+                numbers[i] = i * i
+
+        def add():
+            @pl.loop(1, count)
+            def _(i):
+                numbers[i] += numbers[i - 1]
+
+        on_core(fill)()
+        on_core(add)()
+        return numbers[...]
+
+    return jax.jit(kernels)(), np.cumsum(np.arange(count, dtype=np.int32) ** 2, dtype=np.int32)
+
+
 def on_mesh(kernel, scratch, collective):
     """A kernel of one operand, on every device."""
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:DEVICES]), ("x",))
@@ -147,6 +171,7 @@ def peers():
     yield Peer("gathered", partial(gathered, jnp.array([5, 0, 3], jnp.int32), noise(2, (48, 128), F32)), 0, 0)
     yield Peer("scoped", partial(scoped, x), 0, 0)
     yield Peer("signalled", partial(signalled, x), 0, 0)
+    yield Peer("rewritten", partial(rewritten, 12), 0, 0)
     yield Peer("exchanged", partial(exchanged, x), 0, 0)
     # Sums of four in another order.
     yield Peer("summed", partial(summed, x), 1e-5, 1e-5)
