@@ -1,6 +1,5 @@
 //! A core: the state of one thread that walks grid steps, and how operands are found in it.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::ir::{DType, Kernel, Span};
@@ -16,6 +15,7 @@ use super::plan::{self, Operand, Plan, Slot, Source};
 use super::random::Philox;
 use super::scalar::{Number, Scalar};
 use super::semaphore::Semaphores;
+use super::sharing::Users;
 use super::tile::{Elements, Lane, Pool, Reading, Tile};
 use super::view::{Place, View};
 
@@ -26,16 +26,16 @@ pub(super) enum Argument<'a> {
     None,
     /// The caller's.
     Input(&'a Array),
-    /// An input that is one and the same with an output, by parameter.
-    Alias { shape: Vec<usize>, output: usize },
+    /// An input that is one and the same with an output, by parameter; windowed if blocks of it are fetched.
+    Alias { shape: Vec<usize>, output: usize, windowed: bool },
     /// Made by the kernel; cores write their blocks in turn.
     Output {
         shape: Vec<usize>,
         data: Mutex<Data>,
         /// True when it started with the contents of an input.
         defined: bool,
-        /// By block: the indices on the parallel axes of the steps that wrote it.
-        writers: Mutex<HashMap<Axes, Axes>>,
+        /// Who writes which block of its window, and reads it.
+        users: Mutex<Users>,
     },
 }
 
