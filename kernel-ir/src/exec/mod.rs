@@ -22,6 +22,7 @@ mod gemm;
 mod grid;
 mod layout;
 mod math;
+mod members;
 mod mesh;
 mod plan;
 mod random;

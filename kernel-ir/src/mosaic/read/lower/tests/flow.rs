@@ -220,6 +220,36 @@ fn a_window_without_bounds_that_stays_is_the_whole_array() {
 }
 
 #[test]
+fn a_signal_to_another_core_needs_a_grid_of_cores() {
+    let signals = |grid: &[i64], semantics: &str| {
+        let mut m = Make::new();
+        let axis = m.opaque(semantics);
+        let bounds = m.ints(grid);
+        let semantics = m.attr(Attribute::Array(vec![axis; grid.len()]));
+        let attributes = [("iteration_bounds", bounds), ("dimension_semantics", semantics)];
+        m.function("main", &vec!["i32"; grid.len()], &attributes, |m, args| {
+            let sem = m.op("tpu.sem_alloc", &[], "memref<!tpu.semaphore, semaphore_mem>", &[]);
+            let one = m.constant("i32", 1);
+            // Core `i` signals core `2 - i`, so that all must run at once.
+            let two = m.constant("i32", 2);
+            let other = m.op("arith.subi", &[two, args[0]], "i32", &[]);
+            let segments = m.ints(&[1, 1, 0, 1, 0]);
+            m.effect("tpu.sem_signal", &[sem, one, other], &[("operandSegmentSizes", segments)]);
+            m.effect("tpu.sem_wait", &[sem, one], &[]);
+            m.effect("func.return", &[], &[]);
+        });
+        m
+    };
+    let parallel = "#tpu.dimension_semantics<parallel>";
+    let kernel = signals(&[3], parallel).lower().unwrap_or_else(|e| panic!("{e:?}"));
+    call(&kernel, &[], &Options::default()).unwrap_or_else(|e| panic!("{e:?}\n{kernel}"));
+    for (grid, semantics) in [(&[3, 1][..], parallel), (&[3], "#tpu.dimension_semantics<arbitrary>")] {
+        let said = signals(grid, semantics).refusal();
+        assert!(said.contains("K0811") && said.contains("names another core with `core_id`"), "{said}");
+    }
+}
+
+#[test]
 fn memory_is_seen_under_other_shapes_and_types() {
     let x = Array::from_fn([8, 128], |i| i as i32 * 70_001);
     let mut m = Make::new();
