@@ -29,7 +29,11 @@ impl Binding<'_> {
     /// By parameter: the one whose memory it shares, mostly its own.
     pub(super) fn memory(&self) -> Vec<usize> {
         let all = self.arguments.iter().enumerate();
-        all.map(|(p, a)| if let Argument::Alias { output, .. } = a { *output } else { p }).collect()
+        let own = |(p, a): (usize, &Argument<'_>)| match a {
+            Argument::Alias { output, windowed: false, .. } => *output,
+            _ => p,
+        };
+        all.map(own).collect()
     }
 }
 
@@ -138,10 +142,14 @@ impl<'k> Binder<'k> {
         }
         *contents = a.data().clone();
         *defined = true;
-        let space = |p: &Param| self.kernel.ref_ty(p.value).space;
-        let whole = p.window.is_none() && q.window.is_none() && space(p) == space(q);
-        if whole && (space(p) == MemorySpace::Any || plan::written(self.kernel)[i]) {
-            arguments[i] = Argument::Alias { shape: a.shape().to_vec(), output: o };
+        // A window lies on the chip, and shows an array in HBM.
+        let space = |p: &Param| match &p.window {
+            Some(_) => MemorySpace::Any,
+            None => self.kernel.ref_ty(p.value).space,
+        };
+        if space(p) == space(q) && (space(p) == MemorySpace::Any || plan::written(self.kernel)[i]) {
+            let windowed = p.window.is_some();
+            arguments[i] = Argument::Alias { shape: a.shape().to_vec(), output: o, windowed };
         }
     }
 
@@ -304,7 +312,7 @@ impl<'k> Binder<'k> {
             return Argument::None;
         }
         let data = Mutex::new(Data::poison(ty.dtype, n));
-        Argument::Output { shape, data, defined: false, writers: Mutex::default() }
+        Argument::Output { shape, data, defined: false, users: Mutex::default() }
     }
 }
 

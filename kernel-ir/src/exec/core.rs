@@ -1,21 +1,21 @@
 //! A core: the state of one thread that walks grid steps, and how operands are found in it.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::ir::{DType, Kernel, Span};
 
 use super::Options;
 use super::array::Array;
-use super::data::{Data, Stored, each_data};
+use super::data::Data;
 use super::dma::Dma;
 use super::fault::{Checked, Fault};
-use super::layout::{self, Axes, Layout, MAX_RANK};
+use super::layout::{Axes, Layout, MAX_RANK};
 use super::mesh::Endpoint;
-use super::plan::{self, Operand, Plan, Slot, Source, Store};
+use super::plan::{self, Operand, Plan, Slot, Source};
 use super::random::Philox;
 use super::scalar::{Number, Scalar};
 use super::semaphore::Semaphores;
+use super::sharing::Users;
 use super::tile::{Elements, Lane, Pool, Reading, Tile};
 use super::view::{Place, View};
 
@@ -26,16 +26,16 @@ pub(super) enum Argument<'a> {
     None,
     /// The caller's.
     Input(&'a Array),
-    /// An input that is one and the same with an output, by parameter.
-    Alias { shape: Vec<usize>, output: usize },
+    /// An input that is one and the same with an output, by parameter; windowed if blocks of it are fetched.
+    Alias { shape: Vec<usize>, output: usize, windowed: bool },
     /// Made by the kernel; cores write their blocks in turn.
     Output {
         shape: Vec<usize>,
         data: Mutex<Data>,
         /// True when it started with the contents of an input.
         defined: bool,
-        /// By block: the indices on the parallel axes of the steps that wrote it.
-        writers: Mutex<HashMap<Axes, Axes>>,
+        /// Who writes which block of its window, and reads it.
+        users: Mutex<Users>,
     },
 }
 
@@ -131,22 +131,44 @@ impl<'a> Core<'a> {
         strides: &[usize],
         span: Span,
     ) -> Checked<View> {
-        let view = self.view(base, span)?;
-        let (mut at, mut sizes) = ([0; MAX_RANK], [0; MAX_RANK]);
-        if offsets.len() > MAX_RANK || extent.len() != offsets.len() {
-            return Err(Fault::refused(span, "an access of another rank than its ref"));
+        let at = self.offsets(offsets, span)?;
+        self.window_at(base, &at[..offsets.len()], extent, strides, span)
+    }
+
+    /// The numbers that offsets stand for; those behind the last are 0.
+    pub(super) fn offsets(&self, offsets: &[plan::Offset], span: Span) -> Checked<[i64; MAX_RANK]> {
+        let mut at = [0; MAX_RANK];
+        if offsets.len() > MAX_RANK {
+            return Err(another_rank(span));
         }
-        for (i, o) in offsets.iter().enumerate() {
-            at[i] = match o {
+        for (at, offset) in at.iter_mut().zip(offsets) {
+            *at = match offset {
                 plan::Offset::Const(n) => *n as i64,
                 plan::Offset::Slot(s) => self.index(*s, "an offset", span)?,
             };
-            let stride = strides.get(i).copied().unwrap_or(1);
-            sizes[i] = extent[i].saturating_sub(1).saturating_mul(stride).min(1 << 60) as i64
-                + i64::from(extent[i] > 0);
         }
-        let n = offsets.len();
-        view.slice(&at[..n], &sizes[..n], span)
+        Ok(at)
+    }
+
+    /// As [`Core::window`], from known offsets.
+    pub(super) fn window_at(
+        &self,
+        base: Slot,
+        at: &[i64],
+        extent: &[usize],
+        strides: &[usize],
+        span: Span,
+    ) -> Checked<View> {
+        let view = self.view(base, span)?;
+        let mut sizes = [0; MAX_RANK];
+        if at.len() > MAX_RANK || extent.len() != at.len() {
+            return Err(another_rank(span));
+        }
+        for (i, n) in extent.iter().enumerate() {
+            let stride = strides.get(i).copied().unwrap_or(1);
+            sizes[i] = n.saturating_sub(1).saturating_mul(stride).min(1 << 60) as i64 + i64::from(*n > 0);
+        }
+        view.slice(at, &sizes[..at.len()], span)
             .map_err(|f| f.note(format!("the ref is `{}`", self.name(view.place))))
     }
 
@@ -237,36 +259,6 @@ impl<'a> Core<'a> {
         Ok(tile)
     }
 
-    /// Writes an operand into memory.
-    pub(super) fn store(&mut self, store: &Store, span: Span) -> Checked<()> {
-        let Store { base, offsets, strides, value, mask } = store;
-        let view = self.window(*base, offsets, &value.shape, strides, span)?;
-        let Place::Local(p) = view.place else {
-            let message = format!("`{}` cannot be stored to", self.name(view.place));
-            return Err(Fault::refused(span, message));
-        };
-        self.may_write(&view, span)?;
-        if view.cast.is_some() {
-            return self.store_bits(p, &view, store, span);
-        }
-        let mut to = strided(view.layout(), strides);
-        to.shape = value.shape.iter().copied().collect();
-        // Taken out while it is written: the plan never reads the memory that a step stores to.
-        let mut data = std::mem::take(&mut self.local[p].data);
-        let done = self.reading(value).and_then(|reading| {
-            let done = match mask {
-                None => each_data!(&mut data, v => write(&reading, v, &to)),
-                Some(mask) => {
-                    let mask = self.reading(mask)?;
-                    each_data!(&mut data, v => write_masked(&reading, &mask, v, &to))
-                }
-            };
-            done.ok_or_else(|| mismatch(span))
-        });
-        self.local[p].data = data;
-        done
-    }
-
     /// Loads through a ref that sees memory under another element type.
     pub(super) fn load_bits(&mut self, from: &Source, dtype: DType, span: Span) -> Checked<Tile> {
         let Source::Memory { base, offsets, extent, strides, .. } = from else {
@@ -279,50 +271,21 @@ impl<'a> Core<'a> {
         tile.set_bits(dtype, &bits);
         Ok(tile)
     }
-
-    fn store_bits(&mut self, p: usize, view: &View, store: &Store, span: Span) -> Checked<()> {
-        let tile = self.materialize(&store.value, span)?;
-        let bits = tile.bits(store.value.dtype);
-        self.pool.give(tile);
-        let mask = match &store.mask {
-            None => None,
-            Some(mask) => match self.materialize(mask, span)? {
-                Tile::Bool(mask) => Some(mask),
-                _ => return Err(mismatch(span)),
-            },
-        };
-        let (shape, memory) = (&store.value.shape, &mut self.local[p]);
-        view.write_bits(&mut memory.data, &store.strides, shape, &bits, mask.as_deref());
-        Ok(())
-    }
 }
 
 /// The layout of every so many elements of a box.
-fn strided(mut layout: Layout, strides: &[usize]) -> Layout {
+pub(super) fn strided(mut layout: Layout, strides: &[usize]) -> Layout {
     layout.strides.iter_mut().zip(strides).for_each(|(s, n)| *s *= n);
     layout
-}
-
-fn write<T: Stored>(from: &Reading<'_>, dst: &mut [T], to: &Layout) -> Option<()> {
-    T::Lane::copy(from, dst, to, T::of)
-}
-
-fn write_masked<T: Stored>(from: &Reading<'_>, mask: &Reading<'_>, dst: &mut [T], to: &Layout) -> Option<()> {
-    let mut values = vec![T::Lane::default(); to.len()];
-    let mut wanted = vec![false; to.len()];
-    T::Lane::gather(from, 0, &mut values)?;
-    bool::gather(mask, 0, &mut wanted)?;
-    layout::each(to, |i, at| {
-        if wanted[i] {
-            dst[at] = T::of(values[i]);
-        }
-    });
-    Some(())
 }
 
 /// Elements of a type that the op does not take.
 pub(super) fn mismatch(span: Span) -> Box<Fault> {
     Fault::refused(span, "operands of different element types")
+}
+
+fn another_rank(span: Span) -> Box<Fault> {
+    Fault::refused(span, "an access of another rank than its ref")
 }
 
 fn poisoned(what: &str, span: Span) -> Box<Fault> {

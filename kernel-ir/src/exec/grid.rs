@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::diag::Diagnostic;
-use crate::ir::{Kernel, MemorySpace, Role, Semantics};
+use crate::ir::{Kernel, MemorySpace, Param, Role, Semantics};
 
 use super::Options;
 use super::core::{Call, Core};
@@ -29,11 +29,6 @@ impl Grid {
     /// The grid of a call; `written` says by parameter whether the body writes to it.
     pub(super) fn new(kernel: &Kernel, written: &[bool], extents: &[i64], options: &Options) -> Self {
         let parallel = |axis: usize| kernel.grid[axis].semantics == Semantics::Parallel;
-        // An array that is on the chip as a whole and written there belongs to one core.
-        let one_core = kernel.params.iter().zip(written).any(|(p, written)| {
-            let whole = p.window.is_none() && kernel.ref_ty(p.value).space != MemorySpace::Any;
-            whole && (p.role == Role::Output || (*written && p.role != Role::Scratch))
-        });
         let leading = (0..extents.len()).take_while(|a| parallel(*a)).count();
         let orders = (0..extents.len()).map(|axis| {
             let seed = options.shuffle.filter(|_| parallel(axis))?;
@@ -41,7 +36,7 @@ impl Grid {
         });
         Self {
             extents: extents.to_vec(),
-            shared: if one_core { 0 } else { leading },
+            shared: if of_one_core(kernel, written).is_some() { 0 } else { leading },
             orders: orders.collect(),
         }
     }
@@ -70,6 +65,16 @@ impl Grid {
     }
 }
 
+/// A parameter that belongs to one core: an array that is on the chip as a whole and written there.
+pub(super) fn of_one_core<'k>(kernel: &'k Kernel, written: &[bool]) -> Option<&'k Param> {
+    let all = kernel.params.iter().zip(written);
+    let mut found = all.filter(|(p, written)| {
+        let whole = p.window.is_none() && kernel.ref_ty(p.value).space != MemorySpace::Any;
+        whole && (p.role == Role::Output || (**written && p.role != Role::Scratch))
+    });
+    found.next().map(|(p, _)| p)
+}
+
 /// Runs all steps. Threads beyond what the grid can use are left to the products.
 pub(super) fn walk(grid: &Grid, mut call: Call<'_>, threads: usize) -> Result<(), Diagnostic> {
     let (pieces, inner) = (grid.pieces(), grid.inner());
@@ -96,7 +101,7 @@ pub(super) fn walk(grid: &Grid, mut call: Call<'_>, threads: usize) -> Result<()
 }
 
 /// Runs consecutive steps on a core of their own.
-fn stretch(grid: &Grid, call: &Call<'_>, start: u64, length: u64) -> Result<(), Diagnostic> {
+pub(super) fn stretch(grid: &Grid, call: &Call<'_>, start: u64, length: u64) -> Result<(), Diagnostic> {
     let mut core = Core::new(call);
     let done = core.steps(grid, start, length);
     let step = core.step;

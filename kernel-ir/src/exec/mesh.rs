@@ -1,8 +1,10 @@
-//! A simulated mesh: one thread a device, each with its own memory; what devices send each other waits in mailboxes.
+//! A simulated mesh: one thread a member, each with its own memory; what members send each other waits in mailboxes.
+//!
+//! A member is a device, or one of its cores where a kernel names cores: those of a device share its arrays.
 //!
 //! A message is taken in when its receiver waits on (or reads) the semaphore that counts it, so that a kernel that
 //! synchronises as it should has one result, however fast its threads are. Of several messages the one of the lowest
-//! sender comes first, or any one when the order is shuffled. When every device waits and no mailbox holds what one of
+//! sender comes first, or any one when the order is shuffled. When every member waits and no mailbox holds what one of
 //! them waits for, the mesh is in a deadlock, and all of them stop.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -16,7 +18,7 @@ use super::grid::SplitMix;
 use super::semaphore::Semaphore;
 use super::view::View;
 
-/// What one device does to another.
+/// What one member does to another.
 #[derive(Debug)]
 pub(super) enum Effect {
     /// Adds to a semaphore.
@@ -25,7 +27,7 @@ pub(super) enum Effect {
     Copy { data: Data, dst: Box<View>, weight: i64 },
 }
 
-/// A message to a device.
+/// A message to a member.
 #[derive(Debug)]
 pub(super) struct Message {
     /// What counts it, on the receiver.
@@ -35,7 +37,7 @@ pub(super) struct Message {
     pub(super) span: Span,
 }
 
-/// What a device waits for.
+/// What a member waits for.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) sem: Semaphore,
@@ -54,30 +56,33 @@ enum Status {
 }
 
 #[derive(Debug)]
-struct Device {
+struct Member {
     mailbox: Vec<Message>,
     status: Status,
 }
 
 #[derive(Debug)]
 struct State {
-    devices: Vec<Device>,
-    /// Nobody waits any longer: a device has failed, or all of them wait.
+    members: Vec<Member>,
+    /// Nobody waits any longer: a member has failed, or all of them wait.
     stopped: bool,
     deadlock: bool,
-    /// The device that failed first.
+    /// The member that failed first.
     failed: Option<usize>,
     order: Option<SplitMix>,
 }
 
-/// The devices of a call.
+/// The members of a call.
 #[derive(Debug)]
 pub(super) struct Mesh {
+    devices: usize,
+    /// Members of each device.
+    cores: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// A device of a mesh.
+/// A member of a mesh: core `id % cores` of device `id / cores`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Endpoint<'a> {
     mesh: &'a Mesh,
@@ -85,36 +90,47 @@ pub(super) struct Endpoint<'a> {
 }
 
 impl Mesh {
-    pub(super) fn new(devices: usize, shuffle: Option<u64>) -> Self {
-        let device = || Device { mailbox: vec![], status: Status::Running };
+    /// A mesh of devices with `cores` members each, at least one.
+    pub(super) fn new(devices: usize, cores: usize, shuffle: Option<u64>) -> Self {
+        let member = || Member { mailbox: vec![], status: Status::Running };
         let state = State {
-            devices: std::iter::repeat_with(device).take(devices).collect(),
+            members: std::iter::repeat_with(member).take(devices * cores).collect(),
             stopped: false,
             deadlock: false,
             failed: None,
             order: shuffle.map(SplitMix),
         };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        Self { devices, cores, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     pub(super) const fn endpoint(&self, id: usize) -> Endpoint<'_> {
         Endpoint { mesh: self, id }
     }
 
-    /// The device that failed by itself, if one did.
+    /// What a member is called.
+    pub(super) fn name(&self, id: usize) -> String {
+        let (device, core) = (id / self.cores, id % self.cores);
+        match (self.devices, self.cores) {
+            (_, 1) => format!("device {device}"),
+            (1, _) => format!("core {core}"),
+            _ => format!("core {core} of device {device}"),
+        }
+    }
+
+    /// The member that failed by itself, if one did.
     pub(super) fn failed(&self) -> Option<usize> {
         lock(&self.state).failed
     }
 
-    /// What went wrong between the devices, if something did.
+    /// What went wrong between the members, if something did.
     pub(super) fn verdict(&self, kernel: &Kernel) -> Option<Diagnostic> {
         let state = lock(&self.state);
         if state.deadlock {
-            return Some(state.deadlock(kernel));
+            return Some(self.deadlock(&state, kernel));
         }
-        let left = |(to, d): (usize, &Device)| Some((to, d.mailbox.first()?.from, d.mailbox.first()?.span));
-        let (to, from, span) = state.devices.iter().enumerate().find_map(left)?;
-        let message = format!("device {to} never waits for what device {from} sends it");
+        let left = |(to, d): (usize, &Member)| Some((to, d.mailbox.first()?.from, d.mailbox.first()?.span));
+        let (to, from, span) = state.members.iter().enumerate().find_map(left)?;
+        let message = format!("{} never waits for what {} sends it", self.name(to), self.name(from));
         Some(
             Diagnostic::error("K0403", message)
                 .at(kernel.loc(span).clone(), "sent here")
@@ -122,12 +138,36 @@ impl Mesh {
                 .help("wait for it on the receiver, on the same semaphore, before the last grid step ends"),
         )
     }
+
+    fn deadlock(&self, state: &State, kernel: &Kernel) -> Diagnostic {
+        let members =
+            if self.devices == 1 && self.cores > 1 { "the cores" } else { "the devices of the mesh" };
+        let mut d = Diagnostic::error("K0402", format!("{members} wait for each other forever"));
+        for (id, member) in state.members.iter().enumerate() {
+            let name = self.name(id);
+            d = match &member.status {
+                Status::Waiting(w) => {
+                    let loc = kernel.loc(w.span);
+                    if d.labels.iter().all(|l| l.loc != *loc) {
+                        d = d.at(loc.clone(), format!("{name} waits here"));
+                    }
+                    d.note(format!(
+                        "{name} waits at {loc}, grid step {:?}, until `{}` has reached {}; it counts {}",
+                        w.step, w.name, w.needed, w.count
+                    ))
+                }
+                _ => d.note(format!("{name} has finished")),
+            };
+        }
+        d.note(format!("in kernel `{}`", kernel.name))
+            .help("each wait needs a signal or a copy that another one sends before it waits itself")
+    }
 }
 
 impl State {
     /// Takes a message that counts on a semaphore.
     fn take(&mut self, id: usize, sem: Semaphore) -> Option<Message> {
-        let mailbox = &mut self.devices[id].mailbox;
+        let mailbox = &mut self.members[id].mailbox;
         let fitting = || mailbox.iter().enumerate().filter(|(_, m)| m.sem == sem);
         let at = match &mut self.order {
             None => fitting().min_by_key(|(_, m)| m.from).map(|(i, _)| i),
@@ -141,53 +181,47 @@ impl State {
 
     /// Notes a deadlock when nobody can go on and somebody wants to.
     fn check(&mut self) {
-        let none = |f: fn(&Status) -> bool| !self.devices.iter().any(|d| f(&d.status));
+        let none = |f: fn(&Status) -> bool| !self.members.iter().any(|d| f(&d.status));
         if none(|s| matches!(s, Status::Running)) && !none(|s| matches!(s, Status::Waiting(_))) {
             self.deadlock |= !self.stopped;
             self.stopped = true;
         }
     }
-
-    fn deadlock(&self, kernel: &Kernel) -> Diagnostic {
-        let mut d = Diagnostic::error("K0402", "the devices of the mesh wait for each other forever");
-        for (id, device) in self.devices.iter().enumerate() {
-            d = match &device.status {
-                Status::Waiting(w) => {
-                    let loc = kernel.loc(w.span);
-                    if d.labels.iter().all(|l| l.loc != *loc) {
-                        d = d.at(loc.clone(), format!("device {id} waits here"));
-                    }
-                    d.note(format!(
-                        "device {id} waits at {loc}, grid step {:?}, until `{}` has reached {}; it counts {}",
-                        w.step, w.name, w.needed, w.count
-                    ))
-                }
-                _ => d.note(format!("device {id} has finished")),
-            };
-        }
-        d.note(format!("in kernel `{}`", kernel.name))
-            .help("each wait needs a signal or a copy that another device sends before it waits itself")
-    }
 }
 
 impl<'a> Endpoint<'a> {
     /// How many devices there are.
-    pub(super) fn devices(&self) -> usize {
-        self.state().devices.len()
+    pub(super) const fn devices(&self) -> usize {
+        self.mesh.devices
+    }
+
+    /// How many members each device has.
+    pub(super) const fn cores(&self) -> usize {
+        self.mesh.cores
+    }
+
+    /// The device that this is one of.
+    pub(super) const fn device(&self) -> usize {
+        self.id / self.mesh.cores
+    }
+
+    /// Which core of its device it is.
+    pub(super) const fn core(&self) -> usize {
+        self.id % self.mesh.cores
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.mesh.state)
     }
 
-    /// Sends a message to another device.
+    /// Sends a message to another member.
     pub(super) fn send(&self, to: usize, message: Message) {
         let mut state = self.state();
-        let device = &mut state.devices[to];
-        if matches!(&device.status, Status::Waiting(w) if w.sem == message.sem) {
-            device.status = Status::Running;
+        let member = &mut state.members[to];
+        if matches!(&member.status, Status::Waiting(w) if w.sem == message.sem) {
+            member.status = Status::Running;
         }
-        device.mailbox.push(message);
+        member.mailbox.push(message);
         self.mesh.changed.notify_all();
     }
 
@@ -206,10 +240,10 @@ impl<'a> Endpoint<'a> {
         let mut state = self.state();
         loop {
             if let Some(message) = state.take(self.id, waiting.sem) {
-                state.devices[self.id].status = Status::Running;
+                state.members[self.id].status = Status::Running;
                 return Some(message);
             }
-            state.devices[self.id].status = Status::Waiting(waiting.clone());
+            state.members[self.id].status = Status::Waiting(waiting.clone());
             state.check();
             if state.stopped {
                 self.mesh.changed.notify_all();
@@ -219,15 +253,15 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// The end of a device's run, whichever way it comes.
+    /// The end of a member's run, whichever way it comes.
     pub(super) const fn guard(self) -> Guard<'a> {
-        Guard { device: self, failed: true }
+        Guard { member: self, failed: true }
     }
 
     fn end(&self, failed: bool) {
         let mut state = self.state();
         if !state.stopped {
-            state.devices[self.id].status = Status::Finished;
+            state.members[self.id].status = Status::Finished;
             state.failed = failed.then_some(self.id);
         }
         state.stopped |= failed;
@@ -236,15 +270,15 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// Ends a device when it is dropped: nobody waits for a thread that is no more.
+/// Ends a member when it is dropped: nobody waits for a thread that is no more.
 #[derive(Debug)]
 pub(super) struct Guard<'a> {
-    device: Endpoint<'a>,
+    member: Endpoint<'a>,
     failed: bool,
 }
 
 impl Guard<'_> {
-    /// Notes how a device has ended.
+    /// Notes how a member has ended.
     pub(super) fn finish<T, E>(mut self, result: Result<T, E>) -> Result<T, E> {
         self.failed = result.is_err();
         result
@@ -253,6 +287,6 @@ impl Guard<'_> {
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.device.end(self.failed);
+        self.member.end(self.failed);
     }
 }

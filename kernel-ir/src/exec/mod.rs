@@ -25,6 +25,7 @@ mod grid;
 mod layout;
 mod math;
 mod matrix;
+mod members;
 mod mesh;
 mod plan;
 mod random;
@@ -34,7 +35,9 @@ mod run;
 mod scalar;
 mod scalar_ops;
 mod semaphore;
+mod sharing;
 mod step;
+mod store;
 mod tile;
 mod tile_ops;
 #[cfg(target_arch = "x86_64")]
@@ -71,8 +74,11 @@ pub struct Options {
     /// Pallas's `input_output_aliases`: for each pair, the output starts with the contents of the argument. Both count
     /// as in [`call`]: arguments are the prefetched arrays, then the inputs.
     ///
-    /// When both lie in HBM without a window, or both in one memory of the chip and the kernel writes to the argument,
-    /// they are one array: each sees what is written to the other. Otherwise the argument keeps what the caller passed.
+    /// They are one array, and each sees what is written to the other, when both lie in HBM (with a window or without), or
+    /// both in one memory of the chip and the kernel writes to the argument. Otherwise the argument keeps what the caller
+    /// passed. A windowed block of the argument is what the array holds when the step before has ended. (A TPU fetches it
+    /// while that step runs: there, a block is as it was before that step.)
+    ///
     /// A windowed output block starts undefined, as always; blocks that are never written keep what the argument held.
     pub aliases: Vec<(usize, usize)>,
 }

@@ -1,4 +1,4 @@
-//! What a core does to other devices of its mesh: copies and signals. Outside a mesh, device 0 is the core itself.
+//! What a core does to other members of its mesh: copies and signals. Outside a mesh, device 0 and core 0 are the core itself.
 
 use crate::ir::Span;
 
@@ -23,32 +23,48 @@ pub(super) struct RemoteCopy {
 impl Core<'_> {
     /// The id of this device in its mesh.
     pub(super) fn device_id(&self) -> i32 {
-        self.call.mesh.map_or(0, |e| e.id as i32)
+        self.call.mesh.map_or(0, |e| e.device() as i32)
     }
 
-    /// The device that an op means; `None` when it is this one.
-    fn device(&self, slot: Slot, span: Span) -> Checked<Option<usize>> {
-        let id = self.index(slot, "a device id", span)?;
-        let devices = self.call.mesh.map_or(1, |e| e.devices());
-        match usize::try_from(id) {
-            Ok(n) if n < devices => Ok((n as i64 != i64::from(self.device_id())).then_some(n)),
-            _ => {
-                let message = format!("there is no device {id}: the kernel runs on {devices}");
-                let fault = Fault::new("K0401", span, message).label("to this device");
-                Err(fault.help("run it on a mesh of as many devices as it was written for"))
+    /// The member of the mesh that an op means by a device and a core; `None` when it is this one.
+    fn member(&self, [device, core]: [Option<Slot>; 2], span: Span) -> Checked<Option<usize>> {
+        let mesh = self.call.mesh;
+        let (devices, cores) = mesh.map_or((1, 1), |e| (e.devices(), e.cores()));
+        let here = mesh.map_or((0, 0), |e| (e.device(), e.core()));
+        let device = match device {
+            None => here.0,
+            Some(slot) => {
+                let id = self.index(slot, "a device id", span)?;
+                usize::try_from(id).ok().filter(|n| *n < devices).ok_or_else(|| {
+                    let message = format!("there is no device {id}: the kernel runs on {devices}");
+                    let fault = Fault::new("K0401", span, message).label("to this device");
+                    fault.help("run it on a mesh of as many devices as it was written for")
+                })?
             }
-        }
+        };
+        let core = match core {
+            None => here.1,
+            Some(slot) => {
+                let id = self.index(slot, "a core id", span)?;
+                usize::try_from(id).ok().filter(|n| *n < cores).ok_or_else(|| {
+                    let message = format!("there is no core {id}: the kernel runs on {cores}");
+                    let fault = Fault::new("K0401", span, message).label("to this core");
+                    fault.help("a kernel that names cores runs on as many as its grid has steps")
+                })?
+            }
+        };
+        Ok(((device, core) != here).then_some(device * cores + core))
     }
 
-    /// Signals a semaphore of a device.
-    pub(super) fn signal_device(
+    /// Signals a semaphore of a device and a core.
+    pub(super) fn signal_member(
         &mut self,
         sem: Semaphore,
         amount: i64,
-        device: Slot,
+        member: [Option<Slot>; 2],
         span: Span,
     ) -> Checked<()> {
-        match (self.device(device, span)?, self.call.mesh) {
+        match (self.member(member, span)?, self.call.mesh) {
             (Some(to), Some(endpoint)) => {
                 let effect = Effect::Signal(amount);
                 endpoint.send(to, Message { sem, effect, from: endpoint.id, span });
@@ -63,8 +79,8 @@ impl Core<'_> {
     pub(super) fn copy_start_remote(&mut self, copy: RemoteCopy, span: Span) -> Checked<()> {
         let (src, dst) = self.ends(copy.src, copy.dst, span)?;
         let (sent, received) = (self.semaphore(copy.sent, span)?, self.semaphore(copy.received, span)?);
-        let device = self.device(copy.device, span)?;
-        match (device, self.call.mesh) {
+        let member = self.member([Some(copy.device), None], span)?;
+        match (member, self.call.mesh) {
             (Some(to), Some(endpoint)) => {
                 self.may_read(&src, span)?;
                 if let Place::Local(p) = dst.place

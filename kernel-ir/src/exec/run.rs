@@ -9,7 +9,7 @@ use super::array::Array;
 use super::bind::{self, Binding, Given};
 use super::core::{Argument, Call};
 use super::grid::{self, Grid};
-use super::mesh::Mesh;
+use super::members;
 use super::plan::{self, Plan};
 use super::{Options, Outputs};
 
@@ -45,7 +45,8 @@ pub fn call(kernel: &Kernel, arguments: &[Array], options: &Options) -> Result<V
 }
 
 /// Runs a kernel on every device of a simulated mesh: device `i`, whose logical id is `i`, is called with `devices[i]`
-/// as in [`call`] and makes element `i` of the result. Each device is one thread that runs the whole grid in order;
+/// as in [`call`] and makes element `i` of the result. Each device is one thread that runs the whole grid in order, or a
+/// thread a core where the kernel names cores;
 /// [`Options::shuffle`] varies the order in which messages between devices arrive.
 ///
 /// # Errors
@@ -57,8 +58,8 @@ pub fn run_mesh(
     options: &Options,
 ) -> Result<Vec<Vec<Array>>, Report> {
     let on = |id: usize| move |d: Diagnostic| d.note(format!("on device {id}"));
-    if devices.len() > MOST_DEVICES {
-        let message = format!("a mesh of {} devices; at most {MOST_DEVICES} run here", devices.len());
+    if devices.len() > members::MOST {
+        let message = format!("a mesh of {} devices; at most {} run here", devices.len(), members::MOST);
         return Err(Diagnostic::error("K0404", message).into());
     }
     let mut bindings = vec![];
@@ -73,44 +74,9 @@ pub fn run_mesh(
         return Err(Diagnostic::error("K0404", message).into());
     }
     let plan = compile(kernel, first)?;
-    let mesh = Mesh::new(devices.len(), options.shuffle);
-    let options = Options { shuffle: None, ..options.clone() };
-    let grid = Grid::new(kernel, &plan.written, &first.grid, &options);
-    let one = |id: usize, binding: &Binding<'_>| {
-        let mesh = Some(mesh.endpoint(id));
-        let arguments = &binding.arguments;
-        grid::walk(
-            &grid,
-            Call { kernel, plan: &plan, arguments, options: &options, product_threads: 1, mesh },
-            1,
-        )
-    };
-    let failures = std::thread::scope(|scope| {
-        let threads = bindings.iter().enumerate().map(|(id, binding)| {
-            let device = mesh.endpoint(id).guard();
-            let run = move || device.finish(one(id, binding));
-            std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run)
-        });
-        let threads: Vec<_> = threads.collect();
-        let join = |t: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<(), Diagnostic>>>| match t {
-            Ok(t) => t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).err(),
-            Err(e) => Some(Diagnostic::error("K0411", format!("no thread for a device: {e}"))),
-        };
-        threads.into_iter().map(join).collect::<Vec<_>>()
-    });
-    // Devices that stopped because of another one tell nothing: the mesh knows who failed.
-    let failed = mesh.failed().and_then(|id| failures.get(id)?.clone().map(on(id)));
-    if let Some(d) = failed.or_else(|| mesh.verdict(kernel)).or_else(|| failures.into_iter().flatten().next())
-    {
-        return Err(d.into());
-    }
+    members::run(kernel, &plan, &bindings, options)?;
     Ok(bindings.into_iter().map(|b| outputs(b).into_iter().map(|(_, a)| a).collect()).collect())
 }
-
-/// The most devices of a simulated mesh: each is a thread.
-const MOST_DEVICES: usize = 256;
-/// Bytes of a device's stack: regions nest, and every level takes a few frames.
-const STACK: usize = 16 << 20;
 
 fn compile(kernel: &Kernel, binding: &Binding<'_>) -> Result<Plan, Diagnostic> {
     plan::compile(kernel, &binding.dims, &binding.grid, &binding.memory())
@@ -132,6 +98,10 @@ fn outputs(binding: Binding<'_>) -> Vec<(usize, Array)> {
 fn execute(kernel: &Kernel, given: Given<'_, '_>, options: &Options) -> Result<Vec<(usize, Array)>, Report> {
     let binding = bind::bind(kernel, given, options).map_err(Report::new)?;
     let plan = compile(kernel, &binding)?;
+    if members::names_cores(kernel) {
+        members::run(kernel, &plan, std::slice::from_ref(&binding), options)?;
+        return Ok(outputs(binding));
+    }
     let arguments = &binding.arguments;
     let call = Call { kernel, plan: &plan, arguments, options, product_threads: 1, mesh: None };
     let grid = Grid::new(kernel, &plan.written, &binding.grid, options);

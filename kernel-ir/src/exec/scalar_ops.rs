@@ -30,8 +30,8 @@ impl Core<'_> {
                 let [src, sent, dst, received, device] = [src, sent, dst, received, device].map(|v| at(*v));
                 return self.copy_start_remote(RemoteCopy { src, sent, dst, received, device }, span);
             }
-            OpKind::SemSignal { sem, amount, device } => {
-                return self.signal(at(*sem), at(*amount), device.map(at), span);
+            OpKind::SemSignal { sem, amount, device, core } => {
+                return self.signal(at(*sem), at(*amount), [device.map(at), core.map(at)], span);
             }
             OpKind::SemWait { sem, amount } => return self.sem_wait(at(*sem), at(*amount), span),
             OpKind::PrngSeed { seeds } => return self.seed(seeds, span),

@@ -67,21 +67,17 @@ impl Core<'_> {
         Ok((view.len() * dtype.bits() / 8) as i64)
     }
 
-    /// Signals a semaphore of this device or another one.
+    /// Signals a semaphore of this core, or of another device or core.
     pub(super) fn signal(
         &mut self,
         sem: Slot,
         amount: Slot,
-        device: Option<Slot>,
+        member: [Option<Slot>; 2],
         span: Span,
     ) -> Checked<()> {
         let sem = self.semaphore(sem, span)?;
         let amount = self.index(amount, "the amount of a signal", span)?;
-        match device {
-            Some(device) => self.signal_device(sem, amount, device, span)?,
-            None => self.semaphores.add(sem, amount),
-        }
-        Ok(())
+        self.signal_member(sem, amount, member, span)
     }
 
     /// Waits until a counting semaphore has reached an amount.

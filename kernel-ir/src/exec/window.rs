@@ -13,12 +13,14 @@ use super::dma::lock;
 use super::fault::{Checked, Fault};
 use super::layout::{self, Axes, Layout};
 use super::scalar::Scalar;
+use super::sharing::Conflict;
 use super::view::{Place, View};
 
 impl Core<'_> {
     /// Moves every window to the current grid step.
     pub(super) fn move_windows(&mut self) -> Checked<()> {
         let params = &self.call.kernel.params;
+        let mut entered = vec![];
         for (p, param) in params.iter().enumerate() {
             let Some(window) = &param.window else {
                 continue;
@@ -34,9 +36,12 @@ impl Core<'_> {
             self.leave_block(p, param, window)?;
             self.blocks[p] = Some(index);
             self.owners[p] = owner;
-            self.enter_block(p, param, window, &index);
+            entered.push((p, param, window, index));
         }
-        Ok(())
+        // An aliased input sees what the outputs of the last step were.
+        entered
+            .into_iter()
+            .try_for_each(|(p, param, window, index)| self.enter_block(p, param, window, &index))
     }
 
     /// Writes back what output windows still hold.
@@ -107,25 +112,56 @@ impl Core<'_> {
             .help("mark the axis `seq`, or give each step a block of its own")
     }
 
-    fn enter_block(&mut self, p: usize, param: &Param, window: &Window, index: &Axes) {
+    fn enter_block(&mut self, p: usize, param: &Param, window: &Window, index: &Axes) -> Checked<()> {
         let call = self.call;
         let slot = param.value.0 as usize;
-        if let Argument::Input(a) = &call.arguments[p] {
-            let part = Part::of(window, index, a.shape());
-            let block = View::block(Place::Input(p), a.shape(), part.array, part.length);
-            if *part.length == *window.block && !call.plan.written[p] {
-                self.views[slot] = Some(block);
-                return;
+        let (shape, place) = match &call.arguments[p] {
+            Argument::Input(a) => (a.shape(), Place::Input(p)),
+            Argument::Alias { shape, output, .. } => (shape.as_slice(), Place::Output(*output)),
+            Argument::Output { .. } | Argument::None => {
+                self.views[slot] = Some(self.local_block(p, param, window));
+                return Ok(());
             }
-            let local = self.local_block(p, param, window);
-            let to = View::block(Place::Local(p), &window.block, part.block, part.length);
-            each_data!(a.data(), from => copy(from, &block.layout(), &mut self.local[p].data, &to.layout()));
-            self.local[p].written = None;
-            self.views[slot] = Some(local);
-        } else {
-            let local = self.local_block(p, param, window);
-            self.views[slot] = Some(local);
+        };
+        let part = Part::of(window, index, shape);
+        let block = View::block(place, shape, part.array, part.length);
+        if let (Place::Input(_), true) = (place, *part.length == *window.block && !call.plan.written[p]) {
+            self.views[slot] = Some(block);
+            return Ok(());
         }
+        let local = self.local_block(p, param, window);
+        let to = View::block(Place::Local(p), &window.block, part.block, part.length);
+        let (from, to) = (block.layout(), to.layout());
+        match (place, &call.arguments[p], self.argument(place)) {
+            (Place::Output(o), _, Argument::Output { data, users, .. }) => {
+                self.may_read(&block, param.span)?;
+                let output = &call.kernel.params[o];
+                let alike = |w: &Window| w.block == window.block && w.unit == window.unit;
+                if output.window.as_ref().is_some_and(alike)
+                    && lock(users).read(*index, self.owners[p]).is_some()
+                {
+                    return Err(Self::read_by_another(output, index));
+                }
+                each_data!(&*lock(data), v => copy(v, &from, &mut self.local[p].data, &to));
+            }
+            (_, Argument::Input(a), _) => {
+                each_data!(a.data(), v => copy(v, &from, &mut self.local[p].data, &to));
+            }
+            _ => return Err(Fault::refused(param.span, "a window of no array")),
+        }
+        self.local[p].written = None;
+        self.views[slot] = Some(local);
+        Ok(())
+    }
+
+    fn read_by_another(output: &Param, block: &Axes) -> Box<Fault> {
+        let message = format!(
+            "block {:?} of `{}` is written by one parallel step and read by another",
+            &**block, output.name
+        );
+        Fault::new("K0410", output.span, message)
+            .label("an input is aliased to it, and its block map names the blocks of other steps")
+            .help("mark the axis `seq`, or let each step read and write the same blocks")
     }
 
     /// The memory of a window, as if never written.
@@ -144,15 +180,16 @@ impl Core<'_> {
 
     /// Writes an output block back.
     fn leave_block(&mut self, p: usize, param: &Param, window: &Window) -> Checked<()> {
-        let (Some(index), Argument::Output { shape, data, writers, .. }) =
+        let (Some(index), Argument::Output { shape, data, users, .. }) =
             (self.blocks[p], &self.call.arguments[p])
         else {
             return Ok(());
         };
         let owner = self.owners[p];
-        let before = *lock(writers).entry(index).or_insert(owner);
-        if before != owner {
-            return Err(self.two_writers(param, &index, &before, &owner));
+        match lock(users).write(index, owner) {
+            Some(Conflict::Written(before)) => return Err(self.two_writers(param, &index, &before, &owner)),
+            Some(Conflict::Read) => return Err(Self::read_by_another(param, &index)),
+            None => {}
         }
         let local = View::whole(Place::Local(p), MemorySpace::Vmem, &window.block);
         self.may_write(&local, param.span)?;
@@ -189,10 +226,10 @@ impl Core<'_> {
                     (Place::Local(p), a.shape().to_vec())
                 }
                 (Argument::Input(a), _) => (Place::Input(p), a.shape().to_vec()),
-                (Argument::Alias { shape, output }, _) if ty.space == MemorySpace::Any => {
+                (Argument::Alias { shape, output, .. }, _) if ty.space == MemorySpace::Any => {
                     (Place::Output(*output), shape.clone())
                 }
-                (Argument::Alias { shape, output }, _) => (Place::Local(*output), shape.clone()),
+                (Argument::Alias { shape, output, .. }, _) => (Place::Local(*output), shape.clone()),
                 (Argument::Output { shape, .. }, _) if ty.space == MemorySpace::Any => {
                     (Place::Output(p), shape.clone())
                 }

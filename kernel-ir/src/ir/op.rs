@@ -126,7 +126,7 @@ pub enum OpKind {
     LoadStrided { base: Value, offsets: Vec<Offset>, strides: Vec<usize> },
     /// As [`OpKind::Store`], of elements `strides` apart along each axis.
     StoreStrided { base: Value, offsets: Vec<Offset>, strides: Vec<usize>, value: Value },
-    /// As [`OpKind::Store`], only where `mask` (`bool`, of the tile's shape) holds.
+    /// As [`OpKind::Store`], only where `mask` (`bool`, of the tile's shape) holds. What is not stored may lie outside.
     StoreMasked { base: Value, offsets: Vec<Offset>, value: Value, mask: Value },
     /// One element of SMEM.
     LoadScalar { base: Value, offsets: Vec<Offset> },
@@ -148,8 +148,9 @@ pub enum OpKind {
     /// Starts a copy from this device's `src` to `dst` of `device` (an `i32` scalar, the logical id). `sent` here counts it
     /// when `src` has been read, `received` on `device` when it has landed; [`OpKind::CopyWait`] waits on either.
     CopyStartRemote { src: Value, sent: Value, dst: Value, received: Value, device: Value },
-    /// Adds `amount` (`i32`) to a counting semaphore of this device, or of `device`.
-    SemSignal { sem: Value, amount: Value, device: Option<Value> },
+    /// Adds `amount` (`i32`) to a counting semaphore of this core, or of `core` on this device or on `device`. Where a kernel
+    /// names cores, each step of its grid is one: the core of the step's number in the grid.
+    SemSignal { sem: Value, amount: Value, device: Option<Value>, core: Option<Value> },
     /// Blocks until a counting semaphore has reached `amount` (`i32`), and takes that much off it.
     SemWait { sem: Value, amount: Value },
     /// `i32` scalar: what a semaphore counts now.
@@ -426,7 +427,9 @@ impl OpKind {
             Self::CopyStartRemote { src, sent, dst, received, device } => {
                 vec![*src, *sent, *dst, *received, *device]
             }
-            Self::SemSignal { sem, amount, device } => [*sem, *amount].into_iter().chain(*device).collect(),
+            Self::SemSignal { sem, amount, device, core } => {
+                [*sem, *amount].into_iter().chain(*device).chain(*core).collect()
+            }
             Self::SemWait { sem, amount } => vec![*sem, *amount],
             Self::SemRead { sem } => vec![*sem],
             Self::PrngSeed { seeds } => seeds.clone(),

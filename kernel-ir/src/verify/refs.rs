@@ -2,7 +2,8 @@
 
 use super::shape::require;
 use crate::ir::{
-    DType, Elem, Extent, Kernel, MemorySpace, Offset, Op, OpKind, RefType, Size, TileType, Type, Value,
+    DType, Elem, Extent, Kernel, MemorySpace, Offset, Op, OpKind, RefType, Semantics, Size, TileType, Type,
+    Value,
 };
 
 fn place(kernel: &Kernel, v: Value) -> Result<&RefType, String> {
@@ -79,10 +80,12 @@ pub(super) fn fits(kernel: &Kernel, op: &Op) -> Result<(), String> {
             semaphore(place(kernel, *received)?)?;
             require(*kernel.ty(*device) == Type::Scalar(DType::I32), "goes to a device by its i32 id")
         }
-        OpKind::SemSignal { sem, amount, device } => {
+        OpKind::SemSignal { sem, amount, device, core } => {
             semaphore(place(kernel, *sem)?)?;
-            let numbers = [Some(*amount), *device].into_iter().flatten();
-            require(numbers.into_iter().all(|v| *kernel.ty(v) == Type::Scalar(DType::I32)), "counts in i32")
+            let numbers = [Some(*amount), *device, *core].into_iter().flatten();
+            require(numbers.into_iter().all(|v| *kernel.ty(v) == Type::Scalar(DType::I32)), "counts in i32")?;
+            let cores = kernel.grid.iter().all(|g| g.semantics == Semantics::Parallel);
+            require(core.is_none() || cores, "names a core only if all axes of the grid are parallel")
         }
         OpKind::SemWait { sem, amount } => {
             semaphore(place(kernel, *sem)?)?;

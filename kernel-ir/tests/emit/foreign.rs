@@ -149,7 +149,7 @@ fn counting() -> Kernel {
     let sem =
         b.op(OpKind::Squeeze { base: slot, axes: vec![0] }, Type::Ref(RefType { shape: vec![], ..many }));
     let three = b.int(3);
-    b.effect(OpKind::SemSignal { sem, amount: three, device: None });
+    b.effect(OpKind::SemSignal { sem, amount: three, device: None, core: None });
     let n = b.op(OpKind::SemRead { sem }, I32);
     b.effect(OpKind::SemWait { sem, amount: three });
     let same = b.op(OpKind::Compare { op: Compare::Eq, x: n, y: three }, Type::Scalar(DType::Bool));
@@ -182,7 +182,7 @@ pub(crate) fn ring() -> Kernel {
     let (one, four) = (b.int(1), b.int(4));
     let next = b.op(OpKind::Binary { op: Binary::Add, x: me, y: one }, I32);
     let next = b.op(OpKind::Binary { op: Binary::Rem, x: next, y: four }, I32);
-    b.effect(OpKind::SemSignal { sem: barrier, amount: one, device: Some(next) });
+    b.effect(OpKind::SemSignal { sem: barrier, amount: one, device: Some(next), core: None });
     b.effect(OpKind::SemWait { sem: barrier, amount: one });
     b.effect(OpKind::CopyStartRemote { src: x, sent, dst: y, received, device: next });
     b.effect(OpKind::CopyWait { src: x, dst: y, sem: sent });

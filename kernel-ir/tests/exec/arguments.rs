@@ -240,6 +240,64 @@ fn an_aliased_argument_on_the_chip_that_the_kernel_writes_to_is_the_output() {
     }
 }
 
+/// A kernel on 2 x 2 blocks: block `[j, i]` of `o` becomes block `[i, j]` of `x`, plus 1.
+fn add_across(semantics: Semantics) -> Kernel {
+    let mut b = Build::new(&[(2.into(), semantics), (2.into(), Semantics::Arbitrary)]);
+    let shape = [2.into(), 2.into()];
+    let x = b.window(("x", Role::Input), DType::F32, &shape, &[1, 1], |_, i| vec![i[0], i[1]]);
+    let o = b.window(("o", Role::Output), DType::F32, &shape, &[1, 1], |_, i| vec![i[1], i[0]]);
+    let (v, one) = (b.load(x), b.splat(DType::F32, &[1, 1], 1.0));
+    let sum = b.op(Type::tile(DType::F32, [1, 1]), OpKind::Binary { op: Binary::Add, x: v, y: one });
+    b.store(o, sum);
+    b.finish()
+}
+
+#[test]
+fn a_block_of_an_aliased_argument_that_was_written_is_read_as_written() {
+    // Step [0, 1] writes block [1, 0], which step [1, 0] reads: it is the very next one.
+    let x = Array::new([2, 2], vec![10_f32, 20., 30., 40.]).unwrap();
+    let run = |aliases| {
+        let options = Options { aliases, ..Options::default() };
+        let kernel = add_across(Semantics::Arbitrary);
+        exec::call(&kernel, std::slice::from_ref(&x), &options).unwrap().remove(0).to_f64()
+    };
+    assert_eq!(run(vec![(0, 0)]), [11., 22., 21., 41.]);
+    assert_eq!(run(vec![]), [11., 31., 21., 41.]);
+    assert_eq!(x.to_f64(), [10., 20., 30., 40.], "the caller's array stays");
+}
+
+#[test]
+fn parallel_steps_do_not_read_what_others_write() {
+    let x = Array::zeros(DType::F32, [2, 2]);
+    for threads in [1, 2] {
+        let options = Options { aliases: vec![(0, 0)], threads: Some(threads), ..Options::default() };
+        let kernel = add_across(Semantics::Parallel);
+        let e = exec::call(&kernel, std::slice::from_ref(&x), &options).unwrap_err().to_string();
+        assert!(e.contains("K0410") && e.contains("of `o` is written by one parallel step and read"), "{e}");
+        exec::call(&kernel, std::slice::from_ref(&x), &Options { aliases: vec![], ..options }).unwrap();
+    }
+}
+
+#[test]
+fn copies_into_an_aliased_array_are_seen_through_the_window_of_its_argument() {
+    // Each step copies its block of `x` to row `i + 1` of `o`, which the next step sees as its block.
+    let mut b = Build::new(&[(3.into(), Semantics::Arbitrary)]);
+    let shape = [4.into(), 2.into()];
+    let zero = |b: &mut Build| b.int(0);
+    let x = b.window(("x", Role::Input), DType::I32, &shape, &[1, 2], |b, i| vec![i[0], zero(b)]);
+    let o = b.array(("o", Role::Output), DType::I32, MemorySpace::Any, &shape);
+    let sem = b.semaphore("sem");
+    let (i, one) = (b.program_id(0), b.int(1));
+    let next = b.op(Type::Scalar(DType::I32), OpKind::Binary { op: Binary::Add, x: i, y: one });
+    let dst = b.slice(o, &[Offset::Value(next), Offset::Const(0)], &[Size::Const(1), Size::Const(2)]);
+    b.effect(OpKind::CopyStart { src: x, dst, sem });
+    b.effect(OpKind::CopyWait { src: x, dst, sem });
+    let x = Array::from_fn([4, 2], |i| i as i32);
+    let options = Options { aliases: vec![(0, 0)], ..Options::default() };
+    let out = exec::call(&b.finish(), std::slice::from_ref(&x), &options).unwrap().remove(0);
+    assert_eq!(out.to_f64(), [0., 1., 0., 1., 0., 1., 0., 1.]);
+}
+
 #[test]
 fn what_a_kernel_writes_to_a_prefetched_array_stays_for_later_steps() {
     // Each step counts up what the block map reads: blocks 0, 1, 2 of `o` come in turn.

@@ -57,7 +57,7 @@ fn rich() -> Kernel {
     b.effect(OpKind::SemWait { sem: ready, amount: one });
     b.effect(OpKind::CopyWait { src: part, dst: target, sem: sent });
     let shared = barrier(&mut b);
-    b.effect(OpKind::SemSignal { sem: shared, amount: two, device: Some(device) });
+    b.effect(OpKind::SemSignal { sem: shared, amount: two, device: Some(device), core: None });
     b.effect(OpKind::SemWait { sem: shared, amount: two });
     let count = b.op(int.clone(), OpKind::SemRead { sem: ready });
     let cond = b.op(Type::Scalar(DType::Bool), OpKind::Compare { op: Compare::Eq, x: count, y: zero });
@@ -209,8 +209,8 @@ fn parts(kind: &mut OpKind, value: &mut dyn FnMut(&mut Value), number: &mut dyn 
         OpKind::CopyStartRemote { src, sent, dst, received, device } => {
             [src, sent, dst, received, device].into_iter().for_each(value);
         }
-        OpKind::SemSignal { sem, amount, device } => {
-            [sem, amount].into_iter().chain(device).for_each(value);
+        OpKind::SemSignal { sem, amount, device, core } => {
+            [sem, amount].into_iter().chain(device).chain(core).for_each(value);
         }
         OpKind::SemWait { sem, amount } => [sem, amount].into_iter().for_each(value),
         OpKind::SemRead { sem } => value(sem),

@@ -6,6 +6,7 @@ mod bits;
 mod build;
 mod control;
 mod copies;
+mod cores;
 mod hostile;
 mod kernels;
 mod mesh;

@@ -42,7 +42,7 @@ fn all_gather(devices: usize, own: bool) -> Kernel {
     let cond = b.op(Type::Scalar(DType::Bool), first);
     let then = b.block(&[], |b, _| {
         let (shared, one) = (barrier(b), b.int(1));
-        b.effect(OpKind::SemSignal { sem: shared, amount: one, device: Some(next) });
+        b.effect(OpKind::SemSignal { sem: shared, amount: one, device: Some(next), core: None });
         b.effect(OpKind::SemWait { sem: shared, amount: one });
         let own = slot(b, id);
         b.effect(OpKind::CopyStart { src: x, dst: own, sem: local });
@@ -149,7 +149,7 @@ fn a_delayed_load_is_done_before_others_may_write() {
     b.store(s, one);
     let old = b.load(s);
     let (next, count) = (right(&mut b, 2), b.int(1));
-    b.effect(OpKind::SemSignal { sem: ready, amount: count, device: Some(next) });
+    b.effect(OpKind::SemSignal { sem: ready, amount: count, device: Some(next), core: None });
     b.effect(OpKind::SemWait { sem: ready, amount: count });
     let t = b.scratch("t", DType::F32, MemorySpace::Vmem, &[1, 4]);
     let seven = b.splat(DType::F32, &[1, 4], 7.0);
@@ -172,7 +172,7 @@ fn waiting() -> Kernel {
     let ready = b.counter("ready");
     let next = right(&mut b, 2);
     let n = b.load_scalar(amount, Offset::Const(0));
-    b.effect(OpKind::SemSignal { sem: ready, amount: n, device: Some(next) });
+    b.effect(OpKind::SemSignal { sem: ready, amount: n, device: Some(next), core: None });
     let one = b.int(1);
     b.effect(OpKind::SemWait { sem: ready, amount: one });
     b.finish()
@@ -216,7 +216,7 @@ fn what_nobody_waits_for_is_reported_where_it_was_sent() {
     let mut b = Build::once();
     let ready = b.counter("ready");
     let (next, one) = (right(&mut b, 3), b.int(1));
-    b.effect(OpKind::SemSignal { sem: ready, amount: one, device: Some(next) });
+    b.effect(OpKind::SemSignal { sem: ready, amount: one, device: Some(next), core: None });
     let kernel = b.finish();
     let line = kernel.loc(kernel.body.ops.last().unwrap().span).line;
     let e = run_mesh(&kernel, &[vec![], vec![], vec![]], &Options::default()).unwrap_err().to_string();

@@ -1,7 +1,9 @@
 //! Loads and stores of parts of memory, and refs that see memory under another shape or element type.
 
 use kernel_ir::exec::Array;
-use kernel_ir::ir::{ArgReduction, DType, MemorySpace, Offset, OpKind, Role, Size, Type, Value};
+use kernel_ir::ir::{
+    ArgReduction, Binary, Compare, DType, MemorySpace, Offset, OpKind, Role, Size, Type, Value,
+};
 use proptest::prelude::*;
 
 use crate::build::{Build, apply, numbers, run_serial};
@@ -93,13 +95,66 @@ fn strided_and_masked_stores_leave_the_rest() {
         let (v, w) = (b.load(i), b.load(j));
         b.store(o, v);
         let old = b.load(o);
-        let less = OpKind::Compare { op: kernel_ir::ir::Compare::Lt, x: old, y: w };
+        let less = OpKind::Compare { op: Compare::Lt, x: old, y: w };
         let mask = b.op(Type::tile(DType::Bool, [12, 6]), less);
         b.effect(OpKind::StoreMasked { base: o, offsets: constants([0, 0]), value: w, mask });
         let out = run_serial(&b.finish(), &[("x", &x), ("y", &y)]).unwrap()["o"].to_f64();
         let want: Vec<f64> =
             x.to_f64().iter().zip(y.to_f64()).map(|(x, y)| if *x < y { y } else { *x }).collect();
         assert_eq!(out, want);
+    }
+}
+
+/// Stores 7 in a tile of 4 rows and 3 columns at a corner that may lie outside of 8 x 6, where the mask keeps some rows and columns.
+fn store_kept(x: &Array, corner: [i64; 2], rows: [i64; 2], columns: [i64; 2]) -> Result<Array, String> {
+    scribble(x, |b, s| {
+        let ty = Type::tile(DType::I32, [4, 3]);
+        let value = b.splat(x.dtype(), &[4, 3], 7.0);
+        let mut mask = None;
+        for (axis, [first, end]) in [rows, columns].into_iter().enumerate() {
+            let i = b.op(ty.clone(), OpKind::Iota { axis });
+            for (op, bound) in [(Compare::Ge, first), (Compare::Lt, end)] {
+                let bound = b.splat(DType::I32, &[4, 3], bound as f64);
+                let kept = b.op(Type::tile(DType::Bool, [4, 3]), OpKind::Compare { op, x: i, y: bound });
+                let both = |x| OpKind::Binary { op: Binary::And, x, y: kept };
+                mask = Some(mask.map_or(kept, |m| b.op(Type::tile(DType::Bool, [4, 3]), both(m))));
+            }
+        }
+        let offsets = corner.map(|n| Offset::Value(b.int(n))).to_vec();
+        b.effect(OpKind::StoreMasked { base: s, offsets, value, mask: mask.unwrap() });
+    })
+}
+
+#[test]
+fn a_masked_store_may_stick_out_where_it_stores_nothing() {
+    for dtype in ANY {
+        let x = numbers(dtype, &[8, 6], 3);
+        for (corner, rows, columns) in [
+            ([6, 4], [0, 2], [0, 2]),
+            ([-2, -1], [2, 4], [1, 3]),
+            ([100, 0], [2, 2], [0, 3]),
+            ([-1, 4], [2, 3], [1, 2]),
+        ] {
+            let got = store_kept(&x, corner, rows, columns).unwrap().to_f64();
+            let inside = |i: i64, first: i64, kept: [i64; 2]| (kept[0]..kept[1]).contains(&(i - first));
+            let hit = |i: i64| inside(i / 6, corner[0], rows) && inside(i % 6, corner[1], columns);
+            let want = x.to_f64().into_iter().enumerate().map(|(i, x)| if hit(i as i64) { 7.0 } else { x });
+            assert_eq!(got, want.collect::<Vec<_>>(), "{dtype} at {corner:?}");
+        }
+    }
+}
+
+#[test]
+fn a_masked_store_of_a_lane_outside_is_an_error() {
+    let x = numbers(DType::F32, &[8, 6], 3);
+    for (corner, rows, columns, reaches) in [
+        ([6, 0], [1, 3], [0, 3], "7..9 is out of bounds for axis 0 of length 8"),
+        ([0, 4], [0, 4], [0, 3], "4..7 is out of bounds for axis 1 of length 6"),
+        ([-2, 0], [1, 4], [0, 3], "-1..2 is out of bounds for axis 0 of length 8"),
+        ([4, 6], [1, 2], [0, 1], "index 6 is out of bounds for axis 1 of length 6"),
+    ] {
+        let error = store_kept(&x, corner, rows, columns).unwrap_err();
+        assert!(error.contains("K0401") && error.contains(reaches), "{error}");
     }
 }
 
@@ -246,7 +301,7 @@ proptest! {
             if masked {
                 let i = b.op(Type::tile(DType::I32, size), OpKind::Iota { axis: 1 });
                 let ones = b.splat(DType::I32, &size, 1.0);
-                let less = OpKind::Compare { op: kernel_ir::ir::Compare::Lt, x: i, y: ones };
+                let less = OpKind::Compare { op: Compare::Lt, x: i, y: ones };
                 let mask = b.op(Type::tile(DType::Bool, size), less);
                 b.effect(OpKind::StoreMasked { base: corner, offsets: zero, value: t, mask });
             } else {

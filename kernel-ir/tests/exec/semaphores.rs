@@ -19,7 +19,7 @@ pub(crate) fn barrier(b: &mut Build) -> Value {
 fn signal(b: &mut Build, sem: Value, amount: i64, device: Option<i64>) {
     let amount = b.int(amount);
     let device = device.map(|d| b.int(d));
-    b.effect(OpKind::SemSignal { sem, amount, device });
+    b.effect(OpKind::SemSignal { sem, amount, device, core: None });
 }
 
 fn wait(b: &mut Build, sem: Value, amount: i64) {

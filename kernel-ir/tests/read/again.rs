@@ -2,8 +2,11 @@
 
 use kernel_ir::exec::Array;
 use kernel_ir::ir::dims::Dims;
-use kernel_ir::ir::{DType, Kernel, Param};
+use kernel_ir::ir::{
+    Binary, DType, Elem, Kernel, MemorySpace, OpKind, Param, RefType, Role, Semantics, Type,
+};
 
+use crate::build::Builder;
 use crate::cases::{Case, together};
 use crate::trip::{self, inputs, reread};
 use crate::{elementwise, foreign, kernels, layout, memory};
@@ -64,6 +67,29 @@ fn operations_of_other_peoples_modules_come_back() {
         same(&kernel, &[]);
     }
     reread(&foreign::ring());
+}
+
+/// Each of two cores signals the other one, and writes its number when the other one has signalled.
+fn cores() -> Kernel {
+    let mut b = Builder::new("cores");
+    b.axis(2.into(), Semantics::Parallel);
+    let scalar = Type::Scalar(DType::I32);
+    let tile = Type::tile(DType::I32, [8, 128]);
+    let o = b.windowed("o", Role::Output, DType::I32, &["16", "128"], &[8, 128], |b, i| vec![i[0], b.int(0)]);
+    let counter = RefType { elem: Elem::Semaphore, shape: vec![], space: MemorySpace::Semaphore };
+    let sem = b.param("sem", Role::Scratch, counter, None, None);
+    let (i, one) = (b.op(OpKind::ProgramId { axis: 0 }, scalar.clone()), b.int(1));
+    let other = b.op(OpKind::Binary { op: Binary::Sub, x: one, y: i }, scalar);
+    b.effect(OpKind::SemSignal { sem, amount: one, device: None, core: Some(other) });
+    b.effect(OpKind::SemWait { sem, amount: one });
+    let number = b.op(OpKind::Broadcast { x: i }, tile);
+    b.store(o, number);
+    b.finish()
+}
+
+#[test]
+fn signals_to_other_cores_come_back() {
+    assert!(same(&cores(), &[]));
 }
 
 #[test]

@@ -82,6 +82,62 @@ def signalled(x):
     return call(x), [x, np.array([2, 0])]
 
 
+def rewritten(count):
+    """An array in SMEM that two kernels of one core take turns to change in place."""
+
+    def kernels():
+        numbers = pl.empty_ref_like(pltpu.SMEM((count,), jnp.int32))
+        on_core = pl.kernel(mesh=pltpu.TensorCoreMesh(axis_name="core", num_cores=1))
+
+        def fill():
+            @pl.loop(0, count)
+            def _(i):
+                numbers[i] = i * i
+
+        def add():
+            @pl.loop(1, count)
+            def _(i):
+                numbers[i] += numbers[i - 1]
+
+        on_core(fill)()
+        on_core(add)()
+        return numbers[...]
+
+    return jax.jit(kernels)(), np.cumsum(np.arange(count, dtype=np.int32) ** 2, dtype=np.int32)
+
+
+def handed_on(x):
+    """Two cores of one device: each adds to its half, and core 1 starts from what core 0 has made of its own."""
+
+    def on_core(x_ref, o_ref, block_ref, row_ref, arrived, made):
+        core = jax.lax.axis_index("core")
+        rows = pl.ds(core * 8, 8)
+        pltpu.async_copy(x_ref.at[rows], block_ref, arrived).wait()
+        row_ref[...] = jnp.zeros_like(row_ref)
+
+        @pl.when(core == 1)
+        def _():
+            pl.semaphore_wait(made, 1)
+            pltpu.async_copy(o_ref.at[pl.ds(0, 8)], row_ref, arrived).wait()
+
+        block_ref[...] = block_ref[...] + row_ref[...] + 1
+        pltpu.async_copy(block_ref, o_ref.at[rows], arrived).wait()
+
+        @pl.when(core == 0)
+        def _():
+            pl.semaphore_signal(made, 1, core_index=1)
+
+    block = pltpu.VMEM((8, 128), F32)
+    call = pl.kernel(
+        on_core,
+        out_type=jax.ShapeDtypeStruct(x.shape, F32),
+        mesh=pltpu.TensorCoreMesh(axis_name="core", num_cores=2),
+        scratch_types=[block, block, DMA, pltpu.SemaphoreType.REGULAR],
+    )
+    first = x[:8] + 1
+    return jax.jit(call)(x), jnp.concatenate([first, x[8:] + first + 1])
+
+
 def on_mesh(kernel, scratch, collective):
     """A kernel of one operand, on every device."""
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:DEVICES]), ("x",))
@@ -147,6 +203,9 @@ def peers():
     yield Peer("gathered", partial(gathered, jnp.array([5, 0, 3], jnp.int32), noise(2, (48, 128), F32)), 0, 0)
     yield Peer("scoped", partial(scoped, x), 0, 0)
     yield Peer("signalled", partial(signalled, x), 0, 0)
+    yield Peer("rewritten", partial(rewritten, 12), 0, 0)
+    # Sums of three in another order.
+    yield Peer("handed-on", partial(handed_on, noise(3, (16, 128), F32)), 1e-6, 1e-6)
     yield Peer("exchanged", partial(exchanged, x), 0, 0)
     # Sums of four in another order.
     yield Peer("summed", partial(summed, x), 1e-5, 1e-5)

@@ -133,6 +133,53 @@ def in_place(x):
     return call(x), [want.reshape(x.shape)]
 
 
+def masked(x, row):
+    """A store at a row of which only the lanes that its mask keeps lie inside."""
+
+    def kernel(row_ref, x_ref, o_ref, scratch_ref):
+        scratch_ref[...] = jnp.zeros_like(scratch_ref)
+        rows = jax.lax.broadcasted_iota(jnp.int32, x_ref.shape, 0)
+        start = pl.multiple_of(row_ref[0], 8)
+        pltpu.store(scratch_ref.at[pl.ds(start, x_ref.shape[0])], x_ref[...], mask=rows + start < scratch_ref.shape[0])
+        o_ref[...] = scratch_ref[...]
+
+    got = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((24, 128), F32),
+        in_specs=[SMEM, VMEM],
+        scratch_shapes=[pltpu.VMEM((24, 128), F32)],
+        # The plain interpreter moves a store that sticks out.
+        interpret=pltpu.InterpretParams(),
+    )(jnp.array([row], I32), x)
+    want = np.zeros((24, 128), np.float32)
+    want[row:] = x[: 24 - row]
+    return got, [want]
+
+
+def reread(x):
+    """An output that starts as the operand, whose blocks are read after others were made of them."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2 + 1
+
+    n = x.shape[0] // 8
+    call = pl.pallas_call(
+        kernel,
+        out_shape=like(x),
+        grid=(n, n),
+        in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
+        out_specs=[pl.BlockSpec((8, 128), lambda i, j: (j, i))],
+        input_output_aliases={0: 0},
+        # The plain interpreter gives operand and output an array each.
+        interpret=pltpu.InterpretParams(),
+    )
+    want = np.array(x).reshape(n, 8, n, 128)
+    for i in range(n):
+        for j in range(n):
+            want[j, :, i] = want[i, :, j] * 2 + 1
+    return call(x), [want.reshape(x.shape)]
+
+
 def carried(x):
     """Scratch that lives from step to step: a running sum in VMEM, and a counter in SMEM."""
 
@@ -180,5 +227,7 @@ def peers():
     yield Peer("chosen", partial(chosen, x, jnp.array([4, 0, 5, 5, 2], I32), jnp.int32(4)), 0, 0)
     yield Peer("overlapping", partial(overlapping, x), 1e-5, 1e-5)
     yield Peer("in-place", partial(in_place, x), 0, 0)
+    yield Peer("masked", partial(masked, noise(5, (16, 128), F32), 16), 0, 0)
+    yield Peer("reread", partial(reread, noise(6, (24, 384), F32)), 0, 0)
     yield Peer("carried", partial(carried, x), 1e-5, 1e-5)
     yield Peer("booleans", partial(booleans, x, noise(4, (48, 128), F32) > 0), 0, 0)

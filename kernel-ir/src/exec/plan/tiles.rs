@@ -62,7 +62,7 @@ impl Operand {
     }
 
     /// The part that starts at `offsets`.
-    pub(super) fn extract(mut self, offsets: &[usize], shape: &[usize]) -> Self {
+    pub(in crate::exec) fn extract(mut self, offsets: &[usize], shape: &[usize]) -> Self {
         for (axis, offset) in self.axes.iter().zip(offsets) {
             if let Some(a) = axis {
                 self.starts[*a] += offset;

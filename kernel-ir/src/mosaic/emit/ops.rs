@@ -33,7 +33,7 @@ impl<'c, 'a> Function<'c, 'a, '_> {
             OpKind::CopyStartRemote { src, sent, dst, received, device } => {
                 self.copy_remote([*src, *dst], [*sent, *received], *device)
             }
-            OpKind::SemSignal { sem, amount, device } => self.signal(*sem, *amount, *device),
+            OpKind::SemSignal { sem, amount, device, core } => self.signal(*sem, *amount, [*device, *core]),
             OpKind::SemWait { sem, amount } => self.wait(*sem, *amount),
             OpKind::PrngSeed { seeds } => self.seed(seeds),
             OpKind::Assert { cond, message } => self.assert(*cond, message),

@@ -32,19 +32,20 @@ impl<'c, 'a> Function<'c, 'a, '_> {
         Ok(())
     }
 
-    /// Adds to a semaphore, here or on another device.
+    /// Adds to a semaphore, here or on another device and core.
     pub(super) fn signal(
         &mut self,
         sem: ir::Value,
         amount: ir::Value,
-        device: Option<ir::Value>,
+        member: [Option<ir::Value>; 2],
     ) -> Fallible<()> {
         self.one_semaphore(sem)?;
         let mut operands = vec![self.get(sem)?, self.get(amount)?];
-        if let Some(device) = device {
-            operands.push(self.get(device)?);
+        for id in member.into_iter().flatten() {
+            operands.push(self.get(id)?);
         }
-        let segments = types::i32s(self.context, &[1, 1, i32::from(device.is_some()), 0, 0]);
+        let [device, core] = member.map(|id| i32::from(id.is_some()));
+        let segments = types::i32s(self.context, &[1, 1, device, core, 0]);
         self.op("tpu.sem_signal", &operands, &[], &[("operandSegmentSizes", segments)])?;
         Ok(())
     }

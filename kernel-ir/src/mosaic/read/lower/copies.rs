@@ -91,6 +91,16 @@ impl Lower<'_> {
         }
     }
 
+    /// The core that is named, if it may be another one: a map over cores is a grid of one parallel axis, a step a core.
+    fn other_core(&mut self, named: [Option<ValueId>; 2]) -> Fallible<Option<Value>> {
+        match (self.this_core(named), named, self.grid.as_slice()) {
+            (Err(_), [Some(core), None], [cores]) if cores.semantics == Semantics::Parallel => {
+                self.scalar(core).map(Some)
+            }
+            (this, ..) => this.map(|()| None),
+        }
+    }
+
     /// Both ends of a copy, which are alike.
     fn both_ends(&mut self, copy: &Copy) -> Fallible<(Value, Value)> {
         let ((src, a), (dst, b)) = (self.memref(copy.source)?, self.memref(copy.target)?);
@@ -152,10 +162,10 @@ impl Lower<'_> {
         let [sem, Some(amount), device, core, subcore] = groups else {
             return Err(self.malformed("has no amount"));
         };
-        self.this_core([core, subcore])?;
+        let core = self.other_core([core, subcore])?;
         let (sem, amount) = (self.semaphore(sem)?, self.scalar(amount)?);
         let device = device.map(|d| self.scalar(d)).transpose()?;
-        self.append(OpKind::SemSignal { sem, amount, device }, vec![]);
+        self.append(OpKind::SemSignal { sem, amount, device, core }, vec![]);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::attributes::{between, bracketed};
 use super::params::Declared;
 use super::scope::{Known, Lower};
 use super::signature::Signature;
-use crate::ir::{Block, DType, Extent, MemorySpace, Span, Type, Value, Window, WindowUnit};
+use crate::ir::{Block, DType, Extent, Literal, MemorySpace, OpKind, Span, Type, Value, Window, WindowUnit};
 use crate::mosaic::read::module::{AttrId, Attribute, Operation, ValueId};
 
 impl<'m> Lower<'m> {
@@ -42,6 +42,7 @@ impl<'m> Lower<'m> {
             return Ok(None);
         }
         let block = r.static_shape().ok_or_else(|| self.malformed(format!("has a window of type {r}")))?;
+        let bounded = entry("window_bounds").is_some();
         let bounds = match entry("window_bounds") {
             None => None,
             Some(a) => {
@@ -71,7 +72,21 @@ impl<'m> Lower<'m> {
             let n = index.results.len();
             return Err(self.malformed(format!("has an index function of {n} results for a {r}")));
         }
+        // Without bounds it shows all of the array, so it is no window unless it moves: then writes to an aliased input count.
+        if !bounded && unit == WindowUnit::Blocks && self.stays_at_zero(&index) {
+            return Ok(None);
+        }
         Ok(Some(Window { block, index, unit, span }))
+    }
+
+    /// Whether an index function yields zeros whatever the step.
+    fn stays_at_zero(&self, index: &Block) -> bool {
+        let zero = |v: &Value| {
+            index.ops.iter().any(|op| {
+                op.results.first() == Some(v) && matches!(op.kind, OpKind::Constant(Literal::Int(0)))
+            })
+        };
+        index.results.iter().all(zero)
     }
 
     /// What an index counts: blocks, or elements of the array after padding.

@@ -192,6 +192,64 @@ fn an_element_window_counts_elements_after_padding() {
 }
 
 #[test]
+fn a_window_without_bounds_that_stays_is_the_whole_array() {
+    use AffineExpr::{Constant, Dim};
+    let windowed = |index: AffineExpr, bounds: bool| {
+        let mut m = Make::new();
+        let steps = m.ints(&[3]);
+        let map = m.attr(Attribute::AffineMap { dims: 1, symbols: 0, results: vec![index] });
+        let mut entries = vec![("transform_indices", map)];
+        entries.extend(bounds.then(|| ("window_bounds", m.ints(&[4]))));
+        let window = m.dictionary(&entries);
+        let windows = m.attr(Attribute::Array(vec![window]));
+        let attributes = [("iteration_bounds", steps), ("window_params", windows)];
+        m.function("main", &["i32", "memref<4xi32, smem>"], &attributes, |m, args| {
+            // Each step stores its number behind the last one: only the whole array still has them at the end.
+            m.effect("memref.store", &[args[0], args[1], args[0]], &[]);
+            m.effect("func.return", &[], &[]);
+        });
+        m.lower().unwrap_or_else(|e| panic!("{e:?}"))
+    };
+    let whole = windowed(Constant(0), false);
+    assert_eq!(whole.params[0].window, None);
+    let out = call(&whole, &[], &Options::default()).unwrap_or_else(|e| panic!("{e:?}\n{whole}"));
+    assert_eq!(out[0].to_f64()[..3], [0.0, 1.0, 2.0]);
+    for (index, bounds) in [(Constant(0), true), (Dim(0), false), (Constant(1), false)] {
+        assert!(windowed(index.clone(), bounds).params[0].window.is_some(), "{index:?} {bounds}");
+    }
+}
+
+#[test]
+fn a_signal_to_another_core_needs_a_grid_of_cores() {
+    let signals = |grid: &[i64], semantics: &str| {
+        let mut m = Make::new();
+        let axis = m.opaque(semantics);
+        let bounds = m.ints(grid);
+        let semantics = m.attr(Attribute::Array(vec![axis; grid.len()]));
+        let attributes = [("iteration_bounds", bounds), ("dimension_semantics", semantics)];
+        m.function("main", &vec!["i32"; grid.len()], &attributes, |m, args| {
+            let sem = m.op("tpu.sem_alloc", &[], "memref<!tpu.semaphore, semaphore_mem>", &[]);
+            let one = m.constant("i32", 1);
+            // Core `i` signals core `2 - i`, so that all must run at once.
+            let two = m.constant("i32", 2);
+            let other = m.op("arith.subi", &[two, args[0]], "i32", &[]);
+            let segments = m.ints(&[1, 1, 0, 1, 0]);
+            m.effect("tpu.sem_signal", &[sem, one, other], &[("operandSegmentSizes", segments)]);
+            m.effect("tpu.sem_wait", &[sem, one], &[]);
+            m.effect("func.return", &[], &[]);
+        });
+        m
+    };
+    let parallel = "#tpu.dimension_semantics<parallel>";
+    let kernel = signals(&[3], parallel).lower().unwrap_or_else(|e| panic!("{e:?}"));
+    call(&kernel, &[], &Options::default()).unwrap_or_else(|e| panic!("{e:?}\n{kernel}"));
+    for (grid, semantics) in [(&[3, 1][..], parallel), (&[3], "#tpu.dimension_semantics<arbitrary>")] {
+        let said = signals(grid, semantics).refusal();
+        assert!(said.contains("K0811") && said.contains("names another core with `core_id`"), "{said}");
+    }
+}
+
+#[test]
 fn memory_is_seen_under_other_shapes_and_types() {
     let x = Array::from_fn([8, 128], |i| i as i32 * 70_001);
     let mut m = Make::new();
