@@ -30,7 +30,7 @@ class Setup:
     def __init__(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="hub-tests-"))
         page = ["--page-size", "1"] if MODE == "one-a-page" else []
-        self.processes = []
+        self.processes = {}
         self.hub = self.serve("hub", "--trust", TRUSTED, *page)
         self.proxy = FaultProxy(self.hub, SEED) if MODE == "faults" else None
         self.endpoint = self.proxy.endpoint if self.proxy else self.hub
@@ -41,14 +41,15 @@ class Setup:
     def serve(self, name, *flags):
         command = [CLI, "serve", "--root", self.scratch / name, "--port", "0", "--json", "--log", "off", *flags]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.processes.append(process)
+        self.processes[name] = process
         return json.loads(process.stdout.readline())["endpoint"]
 
     def stop(self):
-        for process in self.processes:
+        for process in self.processes.values():
             process.terminate()
-        assert [process.wait(30) for process in self.processes] == [0] * len(self.processes), "a graceful end"
-        for name in ("hub", "large"):
+        ends = {name: process.wait(30) for name, process in self.processes.items()}
+        assert not any(ends.values()), f"not a graceful end: {ends}"
+        for name in self.processes:
             subprocess.run([CLI, "hub", "fsck", "--root", self.scratch / name], check=True)
         shutil.rmtree(self.scratch)
 
