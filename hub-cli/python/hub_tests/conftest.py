@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 
+import counted
 import pytest
 from proxy import FaultProxy
 
@@ -66,6 +67,14 @@ def pytest_configure(config):
     os.environ["HF_HUB_ETAG_TIMEOUT"] = os.environ["HF_HUB_DOWNLOAD_TIMEOUT"] = "120"
 
 
+def pytest_runtest_setup():
+    counted.a_test_begins()
+
+
+def pytest_assertion_pass():
+    counted.an_assertion_passed()
+
+
 def pytest_sessionfinish(session):
     check_cache(session.config.hub.scratch / "home" / "hub")
     session.config.hub.stop()
@@ -77,6 +86,7 @@ def pytest_report_header(config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    terminalreporter.write_line(f"{len(counted.ASSERTED)} different calls to clients were made, and what came of them asserted")
     if config.hub.proxy:
         seen, injected = config.hub.proxy.seen, config.hub.proxy.injected
         terminalreporter.write_line(f"faults injected: {dict(injected)} in {sum(seen.values())} requests")

@@ -9,6 +9,7 @@ mod cli;
 mod corpus;
 mod fake_hub;
 mod get;
+mod hf_hub;
 mod hostile_client;
 mod hostile_hub;
 mod hostile_publish;
