@@ -17,6 +17,7 @@ mod interface;
 mod jax_modules;
 mod lock;
 mod looking;
+mod proposal;
 mod publish;
 mod python;
 mod raw;
