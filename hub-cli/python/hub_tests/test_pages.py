@@ -17,6 +17,8 @@ webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.expected_conditions import staleness_of  # noqa: E402
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
@@ -114,20 +116,37 @@ def texts(browser, selector):
     return [element.text for element in browser.find_elements(By.CSS_SELECTOR, selector)]
 
 
+def follow(browser, link):
+    """Clicks the link with this text, and waits for the page that it leads to."""
+    leave(browser, browser.find_element(By.LINK_TEXT, link).click)
+
+
+def search(browser, words):
+    field = browser.find_element(By.NAME, "search")
+    field.clear()
+    leave(browser, lambda: field.send_keys(words, Keys.ENTER))
+
+
+def leave(browser, act):
+    page = browser.find_element(By.TAG_NAME, "html")
+    act()
+    WebDriverWait(browser, 30).until(staleness_of(page))
+
+
 def test_a_visitor_finds_a_kernel_and_its_versions(visit):
     browser = visit("/")
     rows = texts(browser, "#kernels tbody tr")
     assert len(rows) == 2 and rows[0].startswith(f"{REPO} trusted v1 v2 4.9 KB") and rows[1].startswith(f"{OTHER} v1"), rows
-    browser.find_element(By.LINK_TEXT, REPO).click()
+    follow(browser, REPO)
     assert browser.find_element(By.TAG_NAME, "h1").text == REPO
     assert texts(browser, "h2") == ["Version v2", "Version v1"]
     op = ["toy(x: T[m, k]) -> (out: T[m, k])\nCopies.", "v5e v6e", "1 module, 4.1 KB"]
     assert texts(browser, ".ops tbody td") == op * 2
     assert texts(browser, "h2 + p + p") == ["torch-tpu 4.8 KB"] * 2
-    browser.find_element(By.LINK_TEXT, "4 files").click()
+    follow(browser, "4 files")
     files = [f"build/torch-tpu/{name}" for name in ("__init__.py", "index.json", "mosaic/toy.mlirbc")]
     assert texts(browser, "#files td a") == ["README.html", *files]
-    browser.find_element(By.LINK_TEXT, "Kernels").click()
+    follow(browser, "Kernels")
     assert texts(browser, "#kernels tbody tr") == rows
 
 
@@ -151,16 +170,13 @@ def test_one_click_selects_what_is_to_be_copied(visit, site):
 
 def test_the_search_finds_by_name(visit):
     browser = visit("/")
-    field = browser.find_element(By.NAME, "search")
-    field.send_keys("toy", Keys.ENTER)
+    search(browser, "toy")
     assert texts(browser, "#kernels tbody td a") == [REPO]
-    field = browser.find_element(By.NAME, "search")
-    assert field.get_property("value") == "toy"
-    field.clear()
-    field.send_keys(EVIL, Keys.ENTER)
+    assert browser.find_element(By.NAME, "search").get_property("value") == "toy"
+    search(browser, EVIL)
     assert f"No kernel that you may see has {EVIL} in its name." in texts(browser, "main")[0]
     assert not browser.find_elements(By.CSS_SELECTOR, "script, img") and browser.title == "Kernels"
-    browser.find_element(By.LINK_TEXT, "Show all").click()
+    follow(browser, "Show all")
     assert len(texts(browser, "#kernels tbody tr")) == 2
 
 
@@ -174,15 +190,19 @@ def test_what_is_private_is_not_there(site, browser):
         assert private == browser.find_element(By.TAG_NAME, "main").text.replace("acme/absent", SECRET)
 
 
-def test_what_a_package_says_is_text(visit, site):
+def test_what_a_package_says_is_text(visit, site, tmp_path):
     for path in ("", "/discussions/1", "/tree/refs%2Fpr%2F1"):
         browser = visit(f"/kernels/{OTHER}{path}")
         assert EVIL in browser.find_element(By.TAG_NAME, "body").text, path
         assert not browser.find_elements(By.CSS_SELECTOR, "script, img")
         assert "owned" not in browser.title.replace(EVIL, "")
     # A file of a package is handed out to be saved, not shown.
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     visit(f"/kernels/{OTHER}/tree/main")
     browser.find_element(By.LINK_TEXT, "README.html").click()
+    saved = tmp_path / "README.html"
+    WebDriverWait(browser, 30).until(lambda _: saved.exists())
+    assert EVIL in saved.read_text()
     assert browser.current_url == f"{site}/kernels/{OTHER}/tree/main" and browser.title != "owned"
 
 
