@@ -15,10 +15,14 @@ as_root() {
 # MLIR 22 is what melior 0.27 binds; clang is for bindgen; gcc links.
 PACKAGES="libmlir-22-dev mlir-22-tools llvm-22-dev libclang-22-dev clang-22 libpolly-22-dev libzstd-dev zlib1g-dev libxml2-dev
 gcc g++ libc6-dev pkg-config cmake"
+# A browser for the hub's pages, and what it draws letters with.
+TEST_PACKAGES="chromium chromium-driver fonts-dejavu-core"
 
+# setup_system [test]: `test` adds what only the tests need.
 setup_system() {
-    local missing=()
-    for p in $PACKAGES; do
+    local missing=() wanted=$PACKAGES
+    [ "${1:-}" = test ] && wanted="$PACKAGES $TEST_PACKAGES"
+    for p in $wanted; do
         dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null | grep -q '^installed$' || missing+=("$p")
     done
     [ ${#missing[@]} -eq 0 ] && return

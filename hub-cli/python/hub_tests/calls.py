@@ -2,10 +2,9 @@
 
 import httpx2
 from conftest import MODE
+from counted import came_back
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-# The names of everything that was called and came back.
-CALLED = set()
 # What a client may say when a response was spoiled.
 FAULTS = (
     HfHubHTTPError, httpx2.HTTPError, LocalEntryNotFoundError, ConnectionError, OSError, RuntimeError, ValueError,
@@ -21,29 +20,28 @@ def is_fault(error):
     return any(word in text for word in words)
 
 
-def call(function, *args, done=(), **kwargs):
-    """The result of the call.
+def call(function, *args, done=(), into=lambda result: result, **kwargs):
+    """The result of the call; of one that gives its result bit by bit, `into=list` makes all of it.
 
     With faults it is repeated, as a user would. The first attempt may then have worked and only its answer
     been lost: an error in `done`, such as "it exists already", says that.
     """
-    name = getattr(function, "__qualname__", repr(function))
     lost = False
     for _ in range(8):
         try:
-            result = function(*args, **kwargs)
-            CALLED.add(name)
+            result = into(function(*args, **kwargs))
+            came_back(function)
             return result
         except FAULTS as error:
             status = getattr(getattr(error, "response", None), "status_code", None)
             if lost and status in done:
-                CALLED.add(name)
+                came_back(function)
                 return None
             if MODE != "faults" or not is_fault(error):
                 raise
             assert str(error), "an error without a word"
             lost = True
-    raise AssertionError(f"{name} failed eight times")
+    raise AssertionError(f"{function} failed eight times")
 
 
 def raises(kind, function, *args, status=None, **kwargs):

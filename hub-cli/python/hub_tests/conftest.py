@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 
+import counted
 import pytest
 from proxy import FaultProxy
 
@@ -30,7 +31,7 @@ class Setup:
     def __init__(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="hub-tests-"))
         page = ["--page-size", "1"] if MODE == "one-a-page" else []
-        self.processes = []
+        self.processes = {}
         self.hub = self.serve("hub", "--trust", TRUSTED, *page)
         self.proxy = FaultProxy(self.hub, SEED) if MODE == "faults" else None
         self.endpoint = self.proxy.endpoint if self.proxy else self.hub
@@ -41,14 +42,15 @@ class Setup:
     def serve(self, name, *flags):
         command = [CLI, "serve", "--root", self.scratch / name, "--port", "0", "--json", "--log", "off", *flags]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.processes.append(process)
+        self.processes[name] = process
         return json.loads(process.stdout.readline())["endpoint"]
 
     def stop(self):
-        for process in self.processes:
+        for process in self.processes.values():
             process.terminate()
-        assert [process.wait(30) for process in self.processes] == [0] * len(self.processes), "a graceful end"
-        for name in ("hub", "large"):
+        ends = {name: process.wait(30) for name, process in self.processes.items()}
+        assert not any(ends.values()), f"not a graceful end: {ends}"
+        for name in self.processes:
             subprocess.run([CLI, "hub", "fsck", "--root", self.scratch / name], check=True)
         shutil.rmtree(self.scratch)
 
@@ -65,6 +67,14 @@ def pytest_configure(config):
     os.environ["HF_HUB_ETAG_TIMEOUT"] = os.environ["HF_HUB_DOWNLOAD_TIMEOUT"] = "120"
 
 
+def pytest_runtest_setup():
+    counted.a_test_begins()
+
+
+def pytest_assertion_pass():
+    counted.an_assertion_passed()
+
+
 def pytest_sessionfinish(session):
     check_cache(session.config.hub.scratch / "home" / "hub")
     session.config.hub.stop()
@@ -76,6 +86,7 @@ def pytest_report_header(config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    terminalreporter.write_line(f"{len(counted.ASSERTED)} different calls to clients were made, and what came of them asserted")
     if config.hub.proxy:
         seen, injected = config.hub.proxy.seen, config.hub.proxy.injected
         terminalreporter.write_line(f"faults injected: {dict(injected)} in {sum(seen.values())} requests")

@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 from calls import call, raises
+from counted import named
 from huggingface_hub import CommitOperationAdd, HfApi, get_hf_file_metadata, hf_hub_url
 from huggingface_hub.utils._runtime import is_xet_available
 
@@ -45,16 +46,17 @@ def test_small_and_large_files_share_a_commit(api, scratch):
     (folder / "small.txt").write_text("small")
     (folder / "large.bin").write_bytes(WHOLE)
     call(api.upload_folder, repo_id=REPO, folder_path=folder, path_in_repo="mixed", **KIND)
-    files = {e.path: e for e in call(lambda: list(api.list_repo_tree(REPO, "mixed", **KIND)))}
+    files = {e.path: e for e in call(api.list_repo_tree, REPO, "mixed", into=list, **KIND)}
     assert files["mixed/small.txt"].lfs is None and files["mixed/large.bin"].lfs.size == len(WHOLE)
 
 
 def test_a_stream_goes_through_lfs_also_with_xet(api):
     def upload():
+        # A stream is read once, so each attempt has one of its own.
         addition = CommitOperationAdd("stream.bin", io.BufferedReader(io.BytesIO(PARTS)))
         return api.create_commit(REPO, [addition], commit_message="stream", **KIND)
 
-    call(upload)
+    call(named("huggingface_hub HfApi.create_commit", upload))
     [entry] = call(api.get_paths_info, REPO, ["stream.bin"], **KIND)
     assert entry.lfs.size == len(PARTS)
 

@@ -40,12 +40,14 @@ pub(super) fn run(args: &Publish, hub: &HubSettings, output: &Output) -> Result<
     if args.create_pr {
         let made = plan.propose(&client)?;
         output.summary(json!(made), || {
-            format!(
-                "{}pull request {}\n  sent {}",
-                as_diff(&plan),
-                made.pull_request,
-                count(made.uploaded, "file")
-            )
+            let sent = count(made.uploaded, "file");
+            let mut text = format!("{}pull request {}\n  sent {sent}", as_diff(&plan), made.pull_request);
+            // A pull request cannot make a branch.
+            if plan.head.is_none() {
+                text +=
+                    &format!("\n  it is for main: once it is merged, make the branch {} there", plan.version);
+            }
+            text
         });
         return Ok(());
     }

@@ -192,11 +192,11 @@ impl Client {
         Ok(Some(next))
     }
 
-    /// Downloads `file` into `into`, checking everything about it.
+    /// Downloads `file` into `into`, checking everything about it; where the connection breaks, it goes on.
     ///
     /// # Errors
     /// `H0301` (size), `H0302` (content), `H0308` (the hub contradicts its listing), `H0201` (the
-    /// connection broke).
+    /// connection broke too often).
     pub fn download(
         &self,
         repo: &RepoId,
@@ -205,7 +205,7 @@ impl Client {
         into: &mut impl Write,
     ) -> Result<()> {
         let mut arrival = Arrival::new(file);
-        arrival.receive(Source { client: self, repo, commit }, into, &|_| {})?;
+        arrival.receive_all(Source { client: self, repo, commit }, into, &|_| {})?;
         arrival.finish()
     }
 

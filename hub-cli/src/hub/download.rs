@@ -160,8 +160,16 @@ impl<'a> Arrival<'a> {
         self.finish()
     }
 
-    /// Asks for what is missing until all of it has come.
-    fn receive_all(&mut self, source: Source<'_>, into: &mut File, advance: &dyn Fn(u64)) -> Result<()> {
+    /// Asks for what is missing until all of it has come, and writes it to `into` as it comes.
+    ///
+    /// # Errors
+    /// Those of [`Arrival::receive`], `H0201` once it has broken too often.
+    pub(super) fn receive_all(
+        &mut self,
+        source: Source<'_>,
+        into: &mut impl Write,
+        advance: &dyn Fn(u64),
+    ) -> Result<()> {
         let mut attempt = 1;
         let mut counted = self.received;
         while self.received < self.file.size || self.file.size == 0 {
@@ -183,12 +191,7 @@ impl<'a> Arrival<'a> {
     /// # Errors
     /// `H0201` if the connection breaks: another call goes on from there. `H0301` and `H0308` if the answer is
     /// not about this file.
-    pub(super) fn receive(
-        &mut self,
-        source: Source<'_>,
-        into: &mut impl Write,
-        advance: &dyn Fn(u64),
-    ) -> Result<()> {
+    fn receive(&mut self, source: Source<'_>, into: &mut impl Write, advance: &dyn Fn(u64)) -> Result<()> {
         let RemoteFile { path, size, .. } = self.file;
         let mut answer = source.client.request(source.repo, source.commit, path, self.received)?;
         let mut known = self.check_headers(&answer, source.commit)?;

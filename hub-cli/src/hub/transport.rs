@@ -143,15 +143,24 @@ impl Transport {
         content_type: &'static str,
         body: Vec<u8>,
     ) -> Result<T> {
+        let response = self.post_for_status(url, what, content_type, body)?;
+        self.json(response, what)
+    }
+
+    /// The same where the protocol promises nothing but a status: the answer of success.
+    pub(crate) fn post_for_status(
+        &self,
+        url: Url,
+        what: &str,
+        content_type: &'static str,
+        body: Vec<u8>,
+    ) -> Result<Response> {
         let mut request = self.http(&url)?.post(url.clone()).header(CONTENT_TYPE, content_type).body(body);
         if let Some(token) = self.token.as_ref().filter(|_| self.endpoint.is_origin_of(&url)) {
             request = request.bearer_auth(token.reveal());
         }
         let response = self.send(request, &url)?;
-        match response.status() {
-            status if status.is_success() => self.json(response, what),
-            _ => Err(refused(response, what)),
-        }
+        if response.status().is_success() { Ok(response) } else { Err(refused(response, what)) }
     }
 
     /// Puts `body` where the hub said; the address itself is the permission, so no token goes along.

@@ -1,11 +1,9 @@
-//! Publishing through hf-hub to our own hub: what is sent, skipped, removed, and refused.
+//! Publishing to our own hub: what is sent, skipped, removed, and refused.
 
-use hf_hub::repository::RepoTreeEntry;
-use hf_hub::{HFClient, RepoTypeKernel};
-use hub_cli::hub::{Cache, Oid, Plan, Revision, Version, open_cached, publish};
+use hub_cli::hub::{Plan, Revision, Version, publish};
 use hub_cli::{Code, Result};
 
-use crate::support::{Bench, Ran, repo, toy_package, wanted, write_source};
+use crate::support::{Bench, Ran, repo, toy_package, write_source};
 
 #[test]
 fn versions_live_on_branches_and_the_card_on_main() -> Result<()> {
@@ -126,48 +124,6 @@ fn one_folder_is_served_once() {
     fs_err::write(foreign.path().join("thesis.tex"), "").unwrap();
     let other = hub_cli::server::Hub::start(hub_cli::server::Config::new(foreign.path()));
     assert_eq!(other.unwrap_err().code(), Code::Root);
-}
-
-#[test]
-fn hf_hub_reads_and_writes_our_hub() -> Result<()> {
-    for page_size in [1000, 1] {
-        let bench = Bench::with(|config| config.page_size = page_size);
-        let published = bench.publish(1, "one")?;
-        let folder = bench.folder.path();
-        let builder =
-            HFClient::builder().endpoint(bench.hub.endpoint()).token("any").cache_dir(folder.join("theirs"));
-        let hub = builder.build_sync().unwrap();
-        assert_eq!(hub.whoami().send().unwrap().username, "local");
-
-        let kernel = hub.kernel("acme", "toy-kernel");
-        let refs = kernel.list_refs().send().unwrap();
-        assert_eq!(refs.branches.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["main", "v1"]);
-        let ours = bench.client().files(&repo(), &published.commit)?;
-        let tree = kernel.list_tree().revision("v1").recursive(true).send().unwrap();
-        let files = tree.iter().filter(|entry| matches!(entry, RepoTreeEntry::File { .. })).count();
-        assert_eq!(files, ours.len());
-        assert_eq!(kernel.list_commits().revision("v1").send().unwrap().len(), 2);
-        let snapshot = kernel.snapshot_download().revision("v1").send().unwrap();
-        for file in &ours {
-            let theirs = fs_err::read(file.path.under(&snapshot)).unwrap();
-            assert_eq!(Oid::of_blob(&theirs), file.oid, "{}", file.path);
-        }
-        // What hf-hub put into its cache is complete and sound by our rules.
-        open_cached(&Cache::new(folder.join("theirs")), &wanted(Version(1)))?;
-
-        fs_err::create_dir(folder.join("upload")).unwrap();
-        fs_err::write(folder.join("upload/notes.md"), "notes").unwrap();
-        kernel.upload_folder().folder_path(folder.join("upload")).revision("main").send().unwrap();
-        kernel.create_tag().tag("first").revision("v1").send().unwrap();
-        let heads = bench.client().heads(&repo())?;
-        assert_eq!(heads.tags["first"], published.commit);
-        let main = bench.client().files(&repo(), &heads.branches["main"])?;
-        assert!(main.iter().any(|f| f.path.as_str() == "notes.md"));
-        kernel.delete_file().path_in_repo("notes.md").send().unwrap();
-        hub.delete_repository().repo_id("acme/toy-kernel").repo_type(RepoTypeKernel).send().unwrap();
-        assert_eq!(bench.client().heads(&repo()).unwrap_err().code(), Code::RepoNotFound);
-    }
-    Ok(())
 }
 
 /// Publishes the source in `folder` with the program.

@@ -105,6 +105,18 @@ fn a_download_goes_on_where_the_connection_broke() -> Result<()> {
 }
 
 #[test]
+fn a_file_that_is_only_read_is_asked_for_again_too() -> Result<()> {
+    let bench = hub();
+    let commit = bench.client().resolve(&repo(), &Version(1).into())?;
+    let files = bench.client().files(&repo(), &commit)?;
+    let large = files.iter().find(|file| file.size == SIZE).unwrap();
+    let cutter = Cutter::new(&bench.hub.endpoint(), 1, 2 * MIB);
+    let read = client(&cutter.endpoint()).read(&repo(), &commit, large, SIZE)?;
+    assert_eq!((read.len() as u64, cutter.cuts.load(Ordering::SeqCst)), (SIZE, 0));
+    Ok(())
+}
+
+#[test]
 fn a_later_run_goes_on_where_an_earlier_one_gave_up() -> Result<()> {
     let bench = hub();
     let cutter = Cutter::new(&bench.hub.endpoint(), 0, 0);

@@ -93,7 +93,12 @@ impl Plan {
         }
         let base = if self.head.is_some() { self.version.branch() } else { "main".to_owned() };
         let summary = format!("{} {}", self.name, self.version);
-        let mut lines = vec![json!({"key": "header", "value": {"summary": summary, "description": ""}})];
+        let mut header = json!({"summary": summary, "description": ""});
+        // The changes are against this state; on another they would make a mixture of two packages.
+        if let Some(head) = &self.head {
+            header["parentCommit"] = json!(head);
+        }
+        let mut lines = vec![json!({"key": "header", "value": header})];
         let sent: Vec<_> = self.changes.added.iter().chain(&self.changes.changed).collect();
         for part in sent.chunks(MAX_FILES) {
             for answer in self.ask(client, &base, part)? {
@@ -171,12 +176,8 @@ impl Plan {
             client.transport.put(client.transport.link(&upload.href)?, &path.to_string(), bytes.to_vec())?;
             if let Some(verify) = verify {
                 let body = json!({"oid": oid, "size": bytes.len()}).to_string().into_bytes();
-                let _: Value = client.transport.post(
-                    client.transport.link(&verify.href)?,
-                    &path.to_string(),
-                    content_type,
-                    body,
-                )?;
+                let verify = client.transport.link(&verify.href)?;
+                client.transport.post_for_status(verify, &path.to_string(), content_type, body)?;
             }
         }
         Ok(

@@ -80,7 +80,13 @@ impl<'a> Writer<'a> {
     /// Removes a branch; one that is gone already is as good.
     pub(super) fn delete_branch(&self, branch: &str) -> Result<()> {
         match self.kernel().delete_branch().branch(branch).send() {
-            Ok(()) | Err(HFError::RevisionNotFound { .. }) => Ok(()),
+            Ok(()) => Ok(()),
+            // hf-hub takes any 404 here for a missing repository; the hub's own code says what is missing.
+            Err(HFError::RepoNotFound { context: Some(context), .. })
+                if context.error_code.as_deref() == Some("RevisionNotFound") =>
+            {
+                Ok(())
+            }
             Err(e) => Err(failed(self.repo, e)),
         }
     }

@@ -78,13 +78,10 @@ pub(in super::super) async fn list(
         "Kernels",
         &html! {
             form method="get" action="/" {
-                input type="search" name="search" placeholder="owner or name" value=[search] aria-label="Search";
-                " " button { "Search" }
+                input type="search" name="search" placeholder="owner or name" value=[&search] aria-label="Search";
+                button { "Search" }
             }
-            @if rows.is_empty() {
-                p { "There are no kernels here yet. Publish one:" }
-                pre { "HF_ENDPOINT=" (address) " kernels-cli publish PACKAGE OWNER/NAME --version 1" }
-            } @else {
+            @if !rows.is_empty() {
                 table id="kernels" {
                     thead { tr {
                         th { "Kernel" } th { "Versions" } th .number { "Newest version" } th { "Changed" }
@@ -95,11 +92,16 @@ pub(in super::super) async fn list(
                             @if row.private { " " span .tag { "private" } }
                             @if row.trusted { " " span .tag { "trusted" } }
                         }
-                        td { @for version in &row.versions { span .tag { (version) } } }
+                        td { @for version in &row.versions { span .tag { (version) } " " } }
                         td .number { (size(row.bytes)) }
-                        td { (row.changed) }
+                        td .date { (row.changed) }
                     } } }
                 }
+            } @else if let Some(words) = search.as_deref().filter(|words| !words.is_empty()) {
+                p { "No kernel that you may see has " code { (words) } " in its name. " a href="/" { "Show all" } }
+            } @else {
+                p { "There are no kernels here yet. Publish one:" }
+                pre { "HF_ENDPOINT=" (address) " kernels-cli publish PACKAGE OWNER/NAME --version 1" }
             }
         },
     )

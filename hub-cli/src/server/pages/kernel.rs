@@ -82,14 +82,14 @@ impl Shown {
                 (self.date) ", " a href={ "/kernels/" (id) "/tree/" (self.version) } { (count(self.files, "file")) }
                 ", " (size(self.bytes)) ", commit " code { (self.commit) }
             }
-            p { @for (variant, bytes) in &self.variants { span .tag { (variant) " " (size(*bytes)) } } }
+            p { @for (variant, bytes) in &self.variants { span .tag { (variant) " " (size(*bytes)) } " " } }
             @if !self.ops.is_empty() {
                 table .ops {
-                    thead { tr { th { "Op" } th { "Generations" } th .number { "Modules" } } }
+                    thead { tr { th { "Op" } th { "Generations" } th .number { "Size" } } }
                     tbody { @for op in &self.ops { tr {
                         td { code { (op.name) (op.signature) } div .quiet { (op.doc) } }
-                        td { @for generation in &op.generations { span .tag { (generation) } } }
-                        td .number { (op.modules) ", " (size(op.bytes)) }
+                        td { @for generation in &op.generations { span .tag { (generation) } " " } }
+                        td .number { (count(op.modules, "module")) ", " (size(op.bytes)) }
                     } } }
                 }
             }
@@ -239,9 +239,8 @@ pub(in super::super) async fn pull(
         &format!("#{} {}", pull.number, pull.title),
         &html! {
             p {
-                a href={ "/kernels/" (id) } { (id) } ", "
+                a href={ "/kernels/" (id) } { (id) } ", " (pull.author) " proposes this for " code { (pull.base) } " "
                 span .tag { (format!("{:?}", pull.status).to_lowercase()) }
-                (pull.author) " proposes this for " code { (pull.base) }
             }
             p { (pull.description) }
             table { tbody { @for commit in log.iter().take(SHOWN) { tr {
