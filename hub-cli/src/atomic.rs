@@ -90,17 +90,15 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
 
 /// Makes the contents of files in `folder` durable: all at once where the system can, since each alone costs a turn of
 /// the disk.
-pub(crate) fn sync_files<'a>(folder: &Path, mut files: impl Iterator<Item = &'a Path>) -> Result<()> {
+pub(crate) fn sync_files<'a>(folder: &Path, files: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     #[cfg(target_os = "linux")]
     {
-        if files.next().is_none() {
-            return Ok(());
-        }
+        let _ = files;
         let opened = fs::File::open(folder).map_err(|e| Error::io(folder, e))?;
-        return rustix::fs::syncfs(opened).map_err(|e| Error::io(folder, e.into()));
+        rustix::fs::syncfs(opened).map_err(|e| Error::io(folder, e.into()))
     }
     #[cfg(not(target_os = "linux"))]
-    files.try_for_each(|file| {
+    files.into_iter().try_for_each(|file| {
         fs::File::options().write(true).open(file).and_then(|f| f.sync_all()).map_err(|e| Error::io(file, e))
     })
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use rayon::prelude::*;
+
 use crate::error::{Code, Error, Result};
 use crate::package::Variant;
 use crate::package::signing::{Signature, Standing, signed_variant};
@@ -95,7 +97,7 @@ pub fn fetch(
 
     let cached = cache.lock(repo)?;
     let contents = distinct_contents(&files)?;
-    let missing: Vec<_> = contents.iter().copied().filter(|file| !cached.has(file)).collect();
+    let missing: Vec<_> = contents.par_iter().copied().filter(|file| !cached.has(file)).collect();
     let bytes = missing.iter().map(|file| file.size).sum();
     progress.start(bytes);
     bring_all(Source { client, repo, commit: &commit }, &cached, &missing, progress)?;

@@ -87,6 +87,9 @@ impl RepoCache {
     /// Makes gathered contents, which were checked, a part of the cache.
     pub(crate) fn admit<'a>(&self, oids: impl Iterator<Item = &'a Oid>) -> Result<()> {
         let moves: Vec<_> = oids.map(|oid| (self.part(oid), self.blob(oid))).collect();
+        if moves.is_empty() {
+            return Ok(());
+        }
         // Python's client believes whatever lies among the contents: first the bytes, then the names.
         atomic::sync_files(&self.incoming(), moves.iter().map(|(from, _)| from.as_path()))?;
         for (from, to) in &moves {
