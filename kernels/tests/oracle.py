@@ -1,4 +1,4 @@
-"""Compares rows that the executor made with jax.lax.ragged_dot on the same numbers. Called by jax_oracle.rs: `oracle.py FOLDER`."""
+"""Compares rows that the executor made with jax.lax.ragged_dot on the same numbers: `oracle.py FOLDER`, for jax_oracle.rs."""
 
 import json
 import os
@@ -41,7 +41,9 @@ def check(case, folder):
     group = np.searchsorted(ends, rows, side="right")
     touched = np.unique(group[group < len(sizes)])
 
-    flat = lambda seed, starts, length: noise(seed, np.asarray(starts, np.int64)[:, None] * length + np.arange(length))
+    def flat(seed, starts, length):
+        return noise(seed, np.asarray(starts, np.int64)[:, None] * length + np.arange(length))
+
     lhs = flat(1, rows, k).astype(dtype).astype(np.float32)
     got = np.fromfile(folder / case["file"], np.float32).reshape(len(rows), n)
     want = np.zeros((len(rows), n), np.float32)

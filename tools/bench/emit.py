@@ -41,7 +41,8 @@ def peer_kernels():
     from tokamax._src.ops.ragged_dot import base
     from tokamax._src.ops.ragged_dot import pallas_mosaic_tpu_v2 as v2
 
-    array = lambda shape, dtype=jnp.bfloat16: jax.ShapeDtypeStruct(shape, dtype)
+    def array(shape, dtype=jnp.bfloat16):
+        return jax.ShapeDtypeStruct(shape, dtype)
 
     def matmul_body(x, y, o, acc):
         @pl.when(pl.program_id(2) == 0)

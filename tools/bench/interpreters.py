@@ -13,7 +13,11 @@ import common
 
 def rows(root):
     """One row a kernel and dtype."""
-    subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "hub-cli", "--no-default-features", "--bin", "kernels-cli"], cwd=root, check=True)
+    subprocess.run(
+        ["cargo", "build", "--quiet", "--release", "-p", "hub-cli", "--no-default-features", "--bin", "kernels-cli"],
+        cwd=root,
+        check=True,
+    )
     sys.path.insert(0, str(root / "tools/conformance"))
     from jax.experimental.pallas import tpu as pltpu
 

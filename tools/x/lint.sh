@@ -1,4 +1,4 @@
-# rustfmt, clippy, cargo-deny, and ruff where it is installed. Run by ./x lint.
+# rustfmt, clippy, cargo-deny and ruff. Run by ./x lint.
 set -euo pipefail
 cargo fmt --all --check
 cargo clippy --workspace --all-targets -- -D warnings
@@ -9,3 +9,5 @@ else
     echo "lint: github.com is out of reach, so the RustSec advisories were not checked" >&2
     cargo deny check bans licenses sources
 fi
+.venv/bin/ruff check .
+.venv/bin/ruff format --check .

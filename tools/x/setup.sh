@@ -49,8 +49,8 @@ find_python() {
     return 1
 }
 
-# setup_python base|conformance|test: .venv with the pinned packages; `conformance` adds what JAX's own tests need, `test` adds
-# torch, transformers and pytest.
+# setup_python base|lint|conformance|test: .venv with the pinned packages; `conformance` adds what JAX's own tests need, `test`
+# torch, transformers and pytest, `lint` ruff.
 setup_python() {
     local want=$1 python
     if [ ! -x .venv/bin/python ]; then
@@ -65,6 +65,7 @@ setup_python() {
     local base=base
     .venv/bin/python -c 'import sys; sys.exit(sys.version_info >= (3, 12))' && base=base-py311
     install_once base "tools/requirements/$base.txt"
+    [ "$want" = lint ] && install_once lint tools/requirements/lint.txt
     [ "$want" = conformance ] && install_once conformance tools/requirements/conformance.txt
     [ "$want" = test ] || return 0
     install_once test "tools/requirements/$base.txt" tools/requirements/test.txt

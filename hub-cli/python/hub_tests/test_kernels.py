@@ -8,6 +8,7 @@ import subprocess
 import sys
 from unittest import mock
 
+import kernels
 import kernels.cli
 import pytest
 from calls import call, raises
@@ -15,8 +16,6 @@ from conftest import OTHER, TRUSTED
 from counted import named
 from huggingface_hub import HfApi
 from kernels._versions import _get_available_versions
-
-import kernels
 
 OURS, THEIRS = f"{TRUSTED}/toy", f"{OTHER}/toy"
 api = HfApi()

@@ -31,7 +31,7 @@ def bundle(message):
     """A bundle over `message` with a certificate as Fulcio issues them, from nobody."""
     leaf = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([])
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     workflow = x509.UniformResourceIdentifier("https://github.com/acme/kernels/.github/workflows/build.yaml@refs/heads/main")
     certificate = (
         x509.CertificateBuilder()
@@ -45,7 +45,10 @@ def bundle(message):
         .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CODE_SIGNING]), critical=False)
         .sign(leaf, hashes.SHA256())
     )
-    encode = lambda data: base64.b64encode(data).decode()
+
+    def encode(data):
+        return base64.b64encode(data).decode()
+
     return {
         "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
         "verificationMaterial": {
