@@ -1,4 +1,4 @@
-"""TPU cycles by a static model of the real compiler's schedule; needs the `tpu_cycles` tool, which is not part of this project."""
+"""TPU cycles by a static model of the real compiler's schedule; needs `tpu_cycles`, which is not part of this project."""
 
 import json
 import os
