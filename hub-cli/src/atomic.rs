@@ -10,15 +10,12 @@ use crate::error::{Code, Error, Result};
 
 /// Writes `bytes` to `path`, replacing what is there. `path`'s folder must exist.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_through(path.parent().unwrap_or(Path::new(".")), path, bytes)
+    write_through(folder_of(path), path, bytes)
 }
 
 /// The same for a secret: only this user may read and write the file.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     // A temporary file is private from the start.
     let mut file = NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(|e| Error::io(path, e))?;
@@ -48,12 +45,12 @@ pub(crate) fn write_through(incoming: &Path, path: &Path, bytes: &[u8]) -> Resul
     let mut file = NamedTempFile::new_in(incoming).map_err(|e| Error::io(incoming, e))?;
     file.write_all(bytes).map_err(|e| Error::io(path, e))?;
     place(file, path)?;
-    sync_folder(path.parent().unwrap_or(Path::new(".")))
+    sync_folder(folder_of(path))
 }
 
 /// Writes `bytes` to `path` so that this user alone can read them.
 pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     make_folder(folder)?;
     let mut file = scratch(folder)?;
     file.write_all(bytes).map_err(|e| Error::io(path, e))?;
@@ -69,7 +66,7 @@ pub(crate) fn scratch(folder: &Path) -> Result<NamedTempFile> {
 pub(crate) fn place_secret(file: NamedTempFile, path: &Path) -> Result<()> {
     file.as_file().sync_all().map_err(|e| Error::io(path, e))?;
     file.persist(path).map_err(|e| Error::io(path, e.error))?;
-    sync_folder(path.parent().unwrap_or(Path::new(".")))
+    sync_folder(folder_of(path))
 }
 
 /// Moves a finished temporary file to `path` on the same file system. The name is durable once the
@@ -106,6 +103,11 @@ pub(crate) fn sync_files<'a>(folder: &Path, files: impl IntoIterator<Item = &'a 
 /// Makes `folder` and what is above it.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))
+}
+
+/// The folder that `path` lies in; a bare name has an empty one, which nothing can open.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Temporary files are private to their maker; finished ones get the ordinary mode.

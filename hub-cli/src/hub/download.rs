@@ -51,27 +51,27 @@ pub(super) fn bring_all(
         }
     };
     let work = || {
-        let mut failures = Vec::new();
+        let mut ends = Vec::new();
         while !failed.load(Ordering::Relaxed) {
             let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            if let Err(error) = bring(source, cached, files[at], &advance) {
-                failed.store(true, Ordering::Relaxed);
-                failures.push((at, error));
-            }
+            let end = bring(source, cached, files[at], &advance);
+            failed.fetch_or(end.is_err(), Ordering::Relaxed);
+            ends.push((at, end));
         }
-        failures
+        ends
     };
-    let failures = std::thread::scope(|scope| {
+    let mut ends = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..PARALLEL.min(files.len())).map(|_| scope.spawn(work)).collect();
         let joined = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| vec![(0, Error::new(Code::Io, "a download panicked"))])
+            thread.join().unwrap_or_else(|_| vec![(0, Err(Error::new(Code::Io, "a download panicked")))])
         });
         joined.flatten().collect::<Vec<_>>()
     });
-    match failures.into_iter().min_by_key(|(at, _)| *at) {
-        None => cached.admit(files.iter().map(|file| &file.oid)),
-        Some((_, error)) => Err(error),
-    }
+    ends.sort_by_key(|(at, _)| *at);
+    // What came whole is kept, although another file failed.
+    let whole = ends.iter().filter(|(_, end)| end.is_ok()).map(|(at, _)| &files[*at].oid);
+    let admitted = cached.admit(whole);
+    ends.into_iter().try_for_each(|(_, end)| end).and(admitted)
 }
 
 /// Gathers one content, going on where an earlier download broke off.

@@ -9,6 +9,7 @@ mod cli;
 mod corpus;
 mod fake_hub;
 mod get;
+mod guide;
 mod hf_hub;
 mod hostile_client;
 mod hostile_hub;
