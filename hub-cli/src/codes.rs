@@ -72,7 +72,8 @@ codes! {
         "`--to` writes a new folder, or an empty one: what is there is not mixed with a kernel, and not removed.";
     Key "H0113" "this is not a key"
         "A public key is `ed25519:` and 44 characters of base64; a secret key is a PKCS#8 file, as `kernels-cli keygen` and \
-         `openssl genpkey -algorithm ed25519` write it. The file of trusted keys holds a list of public keys for each owner.";
+         `openssl genpkey -algorithm ed25519` write it. The file of trusted keys holds a list of public keys for each owner, and sigstore \
+         identities, each with its issuer and the text of a trusted_root.json.";
     Exposed "H0114" "other users may read or write this file"
         "Keys decide what is trusted, so their files are for your eyes and hands alone: `chmod 600 FILE`.";
 
@@ -138,7 +139,8 @@ codes! {
     Signature "H0311" "the package is not signed as it must be"
         "A signature covers the bytes of metadata.json, and with its digest every file of the variant. This one is missing, is of other \
          bytes, or is of a key that you do not trust for the owner. Once you trust a key of an owner, every package of theirs must be \
-         signed with one that you trust. `kernels-cli trust ls` shows the keys.";
+         signed with one that you trust. A sigstore bundle (metadata.json.sigstore) must prove, from the trusted root that you gave, who \
+         signed and when: the message names the first thing that it does not prove. `kernels-cli trust ls` shows keys and identities.";
     Bundle "H0312" "the bundle is not valid"
         "A bundle is a tar file with bundle.json first and then each content that it lists, once, under its id. This file is something \
          else, or was cut, or holds what it does not list. Nothing of it was taken into use: ask for it again.";

@@ -34,4 +34,5 @@ mod server_pages;
 mod server_pulls;
 mod server_upkeep;
 mod signing;
+mod signing_sigstore;
 mod support;

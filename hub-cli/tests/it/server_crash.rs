@@ -62,6 +62,8 @@ impl Scene {
             .arg("--json")
             .env("HF_ENDPOINT", &self.endpoint)
             .env("HF_HOME", self.folder.path().join("home"))
+            // No Python to import what was published: it would take most of the time, and has nothing to lose.
+            .env("PATH", self.folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command

@@ -8,24 +8,24 @@ use serde_json::Value;
 use crate::support::{Bench, Ran, contents, run, toy_package};
 
 /// A hub, a package, and a user with keys.
-struct Signed {
+pub(crate) struct Signed {
     bench: Bench,
-    source: PathBuf,
+    pub(crate) source: PathBuf,
 }
 
 impl Signed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bench = Bench::new();
         let source = bench.folder.path().join("source");
         toy_package(&source, 1, "one");
         Self { bench, source }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.bench.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn cli(&self, args: &[&str]) -> Ran {
+    pub(crate) fn cli(&self, args: &[&str]) -> Ran {
         run(
             &[
                 ("HF_ENDPOINT", self.bench.hub.endpoint()),
@@ -36,13 +36,13 @@ impl Signed {
         )
     }
 
-    fn done(&self, args: &[&str]) -> Ran {
+    pub(crate) fn done(&self, args: &[&str]) -> Ran {
         let ran = self.cli(args);
         assert_eq!(ran.code, 0, "{ran:?}");
         ran
     }
 
-    fn refused(&self, args: &[&str], code: &str, words: &str) {
+    pub(crate) fn refused(&self, args: &[&str], code: &str, words: &str) {
         let ran = self.cli(args);
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(ran.err.contains(&format!("error[{code}]")) && ran.err.contains(words), "{words}: {ran:?}");
@@ -56,13 +56,13 @@ impl Signed {
         (file, public)
     }
 
-    fn publish(&self, more: &[&str]) -> Ran {
+    pub(crate) fn publish(&self, more: &[&str]) -> Ran {
         let fixed = ["publish", self.source.to_str().unwrap(), "acme/toy-kernel", "--version", "1"];
         self.cli(&[&fixed, more].concat())
     }
 }
 
-const KERNEL: &str = "acme/toy-kernel@v1";
+pub(crate) const KERNEL: &str = "acme/toy-kernel@v1";
 
 #[test]
 fn a_trusted_owner_must_sign() -> Result<()> {

@@ -10,7 +10,7 @@ mod trust;
 
 pub use key::{PublicKey, SecretKey};
 pub use signature::{Signature, signed_variant};
-pub use sigstore::Sigstore;
+pub use sigstore::{Identity, Sigstore, SigstoreTrust, Verified};
 pub use trust::TrustStore;
 
 use crate::error::{Code, Error, Result};

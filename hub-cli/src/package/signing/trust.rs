@@ -1,4 +1,4 @@
-//! The keys that a user trusts, by owner: a small file that only the user may write.
+//! The keys and the sigstore identities that a user trusts, by owner: a small file that only the user may write.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,16 @@ use crate::error::{Code, Error, Result};
 use crate::hub::RepoId;
 
 use super::key::PublicKey;
+use super::sigstore::SigstoreTrust;
 
-/// The keys that a user trusts. Packages of an owner with keys here must be signed by one of them.
+/// The keys and identities that a user trusts. Packages of an owner with keys here must be signed by one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustStore {
     #[serde(default)]
     owners: BTreeMap<String, Vec<PublicKey>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    sigstore: BTreeMap<String, Vec<SigstoreTrust>>,
     #[serde(skip)]
     path: PathBuf,
 }
@@ -52,6 +55,16 @@ impl TrustStore {
         self.owners.iter().map(|(owner, keys)| (owner.as_str(), keys.as_slice()))
     }
 
+    /// The sigstore identities that are trusted for `owner`.
+    pub fn identities(&self, owner: &str) -> &[SigstoreTrust] {
+        self.sigstore.get(owner).map_or(&[], Vec::as_slice)
+    }
+
+    /// All owners with their sigstore identities.
+    pub fn identified(&self) -> impl Iterator<Item = (&str, &[SigstoreTrust])> {
+        self.sigstore.iter().map(|(owner, identities)| (owner.as_str(), identities.as_slice()))
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -68,6 +81,34 @@ impl TrustStore {
             keys.push(key);
         }
         self.write()
+    }
+
+    /// Trusts an identity for `owner`, with the newest trusted root if it is known already, and writes the file.
+    ///
+    /// # Errors
+    /// As [`TrustStore::add`].
+    pub fn add_identity(&mut self, owner: &str, trust: SigstoreTrust) -> Result<()> {
+        RepoId::new(owner, "x")?;
+        let identities = self.sigstore.entry(owner.to_owned()).or_default();
+        identities.retain(|known| known.identity != trust.identity || known.issuer != trust.issuer);
+        identities.push(trust);
+        self.write()
+    }
+
+    /// Trusts the sigstore identity `identity`, or without one any, for `owner` no more; whether there was one.
+    ///
+    /// # Errors
+    /// `H0109` if the file cannot be written.
+    pub fn remove_identity(&mut self, owner: &str, identity: Option<&str>) -> Result<bool> {
+        let Some(identities) = self.sigstore.get_mut(owner) else { return Ok(false) };
+        let before = identities.len();
+        identities.retain(|known| identity.is_some_and(|identity| identity != known.identity.as_str()));
+        let removed = identities.len() < before;
+        if identities.is_empty() {
+            self.sigstore.remove(owner);
+        }
+        self.write()?;
+        Ok(removed)
     }
 
     /// Trusts `key`, or without one any key, for `owner` no more; whether there was one.
@@ -90,7 +131,7 @@ impl TrustStore {
         atomic::make_folder(self.path.parent().unwrap_or(Path::new(".")))?;
         let text = toml::to_string(self).expect("owners and keys are strings");
         let text = format!(
-            "# Keys that packages of an owner must be signed with; `kernels-cli trust` writes it.\n{text}"
+            "# Keys and identities that packages of an owner must be signed by; `kernels-cli trust` writes it.\n{text}"
         );
         atomic::write_private(&self.path, text.as_bytes())
     }
