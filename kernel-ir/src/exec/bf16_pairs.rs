@@ -21,6 +21,12 @@ use super::transpose::transpose_8x8;
 const STRIP: usize = 32;
 /// Columns of a vector.
 const VECTOR: usize = 16;
+
+/// One pair of each column of a strip. Aligned, because a vector that crosses a cache line costs two accesses.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Line([u32; STRIP]);
+
 /// Rows of a tile: with [`STRIP`], 16 of the 32 vector registers, enough for the latency of the instruction.
 const ROWS: usize = 8;
 
@@ -80,14 +86,13 @@ pub(super) fn pack_right<T: Copy>(
     from: Source<'_, T>,
     depth: usize,
     width: usize,
-    out: &mut Vec<u32>,
+    out: &mut Vec<Line>,
     bits: impl Fn(T) -> u16 + Copy,
 ) {
-    let pairs = depth.div_ceil(2);
-    let len = width.div_ceil(STRIP) * STRIP * pairs;
+    let len = width.div_ceil(STRIP) * depth.div_ceil(2);
     // Never shorter: what is already there is overwritten.
     if out.len() < len {
-        out.resize(len, 0);
+        out.resize(len, Line([0; STRIP]));
     }
     assert!(available(), "the caller has asked");
     // SAFETY: the machine has these features.
@@ -99,24 +104,23 @@ fn pack_strips<T: Copy>(
     from: Source<'_, T>,
     depth: usize,
     width: usize,
-    out: &mut [u32],
+    out: &mut [Line],
     bits: impl Fn(T) -> u16 + Copy,
 ) {
     let (pairs, whole_pairs) = (depth.div_ceil(2), depth / 2);
-    for (s, strip) in out.chunks_exact_mut(STRIP * pairs).enumerate() {
+    for (s, strip) in out.chunks_exact_mut(pairs).enumerate() {
         let columns = STRIP.min(width - s * STRIP);
         let data = &from.data[s * STRIP * from.col..];
         let one = |p: usize, j: usize| u32::from(bits(data[p * from.row + j * from.col]));
         let pair = |p: usize, j: usize| one(2 * p, j) | one(2 * p + 1, j) << 16;
         if columns < STRIP {
-            strip.fill(0);
+            strip.fill(Line([0; STRIP]));
         }
         let mut start = 0;
         if from.col == 1 {
-            for p in 0..whole_pairs {
+            for (p, line) in strip.iter_mut().enumerate().take(whole_pairs) {
                 let (low, high) = (&data[2 * p * from.row..], &data[(2 * p + 1) * from.row..]);
-                let line = strip[p * STRIP..].iter_mut().take(columns);
-                for ((to, low), high) in line.zip(&low[..columns]).zip(&high[..columns]) {
+                for ((to, low), high) in line.0.iter_mut().zip(&low[..columns]).zip(&high[..columns]) {
                     *to = u32::from(bits(*low)) | u32::from(bits(*high)) << 16;
                 }
             }
@@ -134,7 +138,7 @@ fn pack_strips<T: Copy>(
                         }
                     }
                     for (i, line) in transpose_8x8(&square).iter().enumerate() {
-                        let to = strip[(p + i) * STRIP + first..].iter_mut();
+                        let to = strip[p + i].0[first..].iter_mut();
                         to.zip(line).for_each(|(to, x)| *to = x.to_bits());
                     }
                 }
@@ -142,13 +146,13 @@ fn pack_strips<T: Copy>(
             start = eights;
         }
         for p in start..whole_pairs {
-            for j in 0..columns {
-                strip[p * STRIP + j] = pair(p, j);
+            for (j, to) in strip[p].0.iter_mut().enumerate().take(columns) {
+                *to = pair(p, j);
             }
         }
         if whole_pairs < pairs {
-            for j in 0..columns {
-                strip[whole_pairs * STRIP + j] = one(depth - 1, j);
+            for (j, to) in strip[whole_pairs].0.iter_mut().enumerate().take(columns) {
+                *to = one(depth - 1, j);
             }
         }
     }
@@ -158,13 +162,13 @@ fn pack_strips<T: Copy>(
 ///
 /// # Panics
 /// If a side is too small, or the machine has no AVX-512 BF16.
-pub(super) fn multiply(depth: usize, a: Left<'_>, b: &[u32], accumulate: bool, c: &Target<'_>) {
+pub(super) fn multiply(depth: usize, a: Left<'_>, b: &[Line], accumulate: bool, c: &Target<'_>) {
     let (rows, width, pairs) = (c.rows, c.cols, depth.div_ceil(2));
     assert!(available(), "the caller has asked");
     assert!(rows > 0 && width > 0 && depth > 0, "there is something to multiply");
     assert!((rows - 1) * a.row + 2 * pairs <= a.data.len(), "the left side is inside its data");
-    assert!(width.div_ceil(STRIP) * STRIP * pairs <= b.len(), "the right side was packed");
-    for (s, strip) in b.chunks_exact(STRIP * pairs).enumerate().take(width.div_ceil(STRIP)) {
+    assert!(width.div_ceil(STRIP) * pairs <= b.len(), "the right side was packed");
+    for (s, strip) in b.chunks_exact(pairs).enumerate().take(width.div_ceil(STRIP)) {
         let columns = STRIP.min(width - s * STRIP);
         for i in (0..rows).step_by(ROWS) {
             let count = ROWS.min(rows - i);
@@ -192,7 +196,7 @@ pub(super) fn multiply(depth: usize, a: Left<'_>, b: &[u32], accumulate: bool, c
 unsafe fn tile<const N: usize>(
     pairs: usize,
     a: Left<'_>,
-    b: *const u32,
+    b: *const Line,
     accumulate: bool,
     c: *mut f32,
     stride: usize,
@@ -203,7 +207,7 @@ unsafe fn tile<const N: usize>(
     for _ in 0..pairs {
         // SAFETY: one line of `b`, and one pair of each row of `a`; a pair need not be aligned.
         unsafe {
-            let (low_b, high_b) = (line(right), line(right.add(VECTOR)));
+            let (low_b, high_b) = (vector(right.cast()), vector(right.cast::<u32>().add(VECTOR)));
             for (i, [low, high]) in sums.iter_mut().enumerate() {
                 let pair = left.add(i * a.row).cast::<i32>().read_unaligned();
                 let x = as_pairs(_mm512_set1_epi32(pair));
@@ -212,7 +216,7 @@ unsafe fn tile<const N: usize>(
             }
             // Past the end after the last round, where nothing is read any more.
             left = left.wrapping_add(2);
-            right = right.wrapping_add(STRIP);
+            right = right.wrapping_add(1);
         }
     }
     let mask = |from: usize| {
@@ -232,12 +236,12 @@ unsafe fn tile<const N: usize>(
     }
 }
 
-/// A line of pairs.
+/// A vector of pairs.
 ///
 /// # Safety
 /// There are 16 at `from`.
 #[target_feature(enable = "avx512f")]
-unsafe fn line(from: *const u32) -> __m512bh {
+unsafe fn vector(from: *const u32) -> __m512bh {
     // SAFETY: the caller's.
     as_pairs(unsafe { _mm512_loadu_si512(from.cast()) })
 }

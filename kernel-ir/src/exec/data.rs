@@ -254,6 +254,7 @@ pub(crate) fn round_bf16(x: f32) -> f32 {
 }
 
 /// Rounds to the nearest value of a float type.
+#[inline(always)]
 pub(crate) fn round_to(dtype: DType, x: &mut [f32]) {
     fn round<T: Stored<Lane = f32>>(x: &mut [f32]) {
         x.iter_mut().for_each(|x| *x = T::of(*x).lane());

@@ -86,7 +86,7 @@ thread_local! {
 #[cfg(target_arch = "x86_64")]
 thread_local! {
     /// The same for [`bf16_pairs`].
-    static PAIRS: RefCell<(Vec<bf16>, Vec<u32>)> = const { RefCell::new((vec![], vec![])) };
+    static PAIRS: RefCell<(Vec<bf16>, Vec<bf16_pairs::Line>)> = const { RefCell::new((vec![], vec![])) };
 }
 
 /// Depth of a panel for [`bf16_pairs`]: half of the first-level cache for a strip of 32 columns.

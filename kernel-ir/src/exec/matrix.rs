@@ -132,7 +132,10 @@ impl<'a> Matrix<'a> {
 
     /// Writes `depth x width` elements, which [`Self::fits_bf16`], as strips of pairs.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn pack_pairs(&self, depth: usize, width: usize, out: &mut Vec<u32>) {
+    pub(super) fn pack_pairs(&self, depth: usize, width: usize, out: &mut Vec<bf16_pairs::Line>) {
+        if let Elements::Bf16(v) = self.elements {
+            return bf16_pairs::pack_right(self.source(v), depth, width, out, bf16::to_bits);
+        }
         each_element!(self, (v, f) => {
             bf16_pairs::pack_right(self.source(v), depth, width, out, |x| upper_half(f(x)));
         });
