@@ -97,7 +97,7 @@ def executor(cli, function, operands, reference):
         case = corpus.Corpus(folder).add("case", call, *corpus.tolerance(call.module.operands))
         arguments = [word for path in case["args"] for word in ("--arg", path)]
         results = [word for pair in zip(case["outs"], case["results"]) for word in ("--out", pair[0], "--result-type", pair[1])]
-        command = [cli, "run", case["module"], *arguments, *results, "--repeat", "7", "--exact", "--json"]
+        command = [cli, "run", case["module"], *arguments, *results, "--repeat", "25", "--exact", "--json"]
         said = json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout)
         if problem := corpus.compare(case, folder):
             raise RuntimeError(f"{call.module.name}: {problem}")

@@ -41,7 +41,7 @@ impl Core<'_> {
             Action::Concatenate { xs, axis, to, shape } => self.concatenate(xs, *axis, *to, shape, span)?,
             Action::Roll { from, amount, axis, to } => self.roll(from, *amount, *axis, *to, span)?,
             Action::ToScalar { from, to } => self.scalars[*to] = self.first(from, span)?,
-            Action::Store(store) => self.store(store, span)?,
+            Action::Store(store) => self.store(store, &step.release, span)?,
             Action::LoadBits { from, dtype, to } => {
                 let tile = self.load_bits(from, *dtype, span)?;
                 self.set_tile(*to, tile);

@@ -6,21 +6,26 @@
 use crate::ir::Span;
 
 use super::core::{Core, mismatch, strided};
-use super::data::{Stored, each_data};
+use super::data::{Data, Stored, each_data};
 use super::fault::{Checked, Fault};
 use super::layout::{self, Axes, Layout};
-use super::plan::{Operand, Store};
+use super::plan::{Operand, Slot, Source, Store};
 use super::tile::{Lane, Reading, Tile};
 use super::view::{Place, View};
 
 impl Core<'_> {
-    /// Writes an operand into memory.
-    pub(super) fn store(&mut self, store: &Store, span: Span) -> Checked<()> {
+    /// Writes an operand into memory; `release` are the tiles that nobody reads any more.
+    pub(super) fn store(&mut self, store: &Store, release: &[Slot], span: Span) -> Checked<()> {
         let Store { base, offsets, strides, value, mask } = store;
         let at = self.offsets(offsets, span)?;
         let at = &at[..offsets.len()];
         let whole = self.window_at(*base, at, &value.shape, strides, span);
         match (whole, mask) {
+            (Ok(view), None) if self.fills(&view, strides, value, release) => {
+                self.may_write(&view, span)?;
+                self.hand_over(&view, value);
+                Ok(())
+            }
             (Ok(view), mask) => self.store_at(&view, strides, value, mask.as_ref(), span),
             (Err(fault), None) => Err(fault),
             (Err(fault), Some(mask)) => {
@@ -38,6 +43,31 @@ impl Core<'_> {
                 let cut = |x: &Operand| x.clone().extract(&first, &shape);
                 self.store_at(&view, strides, &cut(value), Some(&cut(mask)), span)
             }
+        }
+    }
+
+    /// Whether a tile that nobody reads any more becomes all of a memory of `f32`, element for element.
+    fn fills(&self, view: &View, strides: &[usize], value: &Operand, release: &[Slot]) -> bool {
+        let (Place::Local(p), Source::Tile { slot, .. }) = (view.place, &value.source) else { return false };
+        let (Data::F32(memory), Tile::Float(tile)) = (&self.local[p].data, &self.tiles[*slot]) else {
+            return false;
+        };
+        let mut to = strided(view.layout(), strides);
+        to.shape = value.shape.iter().copied().collect();
+        let all = |part: Option<&[f32]>| part.is_some_and(|part| part.len() == memory.len());
+        view.cast.is_none()
+            && tile.len() == memory.len()
+            && release.contains(slot)
+            && all(to.contiguous(memory))
+            && self.reading(value).is_ok_and(|reading| all(f32::borrow(&reading)))
+    }
+
+    /// Trades a tile's elements for those of the memory that it fills: nothing is copied.
+    fn hand_over(&mut self, view: &View, value: &Operand) {
+        if let (Place::Local(p), Source::Tile { slot, .. }) = (view.place, &value.source)
+            && let (Data::F32(memory), Tile::Float(tile)) = (&mut self.local[p].data, &mut self.tiles[*slot])
+        {
+            std::mem::swap(memory, tile);
         }
     }
 
