@@ -145,8 +145,8 @@ fn pack_strips<T: Copy>(
             }
             start = eights;
         }
-        for p in start..whole_pairs {
-            for (j, to) in strip[p].0.iter_mut().enumerate().take(columns) {
+        for (p, line) in strip.iter_mut().enumerate().take(whole_pairs).skip(start) {
+            for (j, to) in line.0.iter_mut().enumerate().take(columns) {
                 *to = pair(p, j);
             }
         }
