@@ -7,13 +7,13 @@ use hub_cli::hub::{RepoId, RepoPath, Revision, parse_spec};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(path) = RepoPath::parse(text) {
-        let joined = path.under(Path::new("/root"));
-        assert!(joined.starts_with("/root/"));
+        let joined = path.under(Path::new("/base"));
+        assert!(joined.starts_with("/base/"));
         assert!(joined.components().skip(2).all(|part| matches!(part, Component::Normal(_))));
     }
     if let Ok(repo) = text.parse::<RepoId>() {
         assert_eq!(repo.to_string(), text);
-        let joined = Path::new("/root").join(repo.owner()).join(repo.name());
+        let joined = Path::new("/base").join(repo.owner()).join(repo.name());
         assert_eq!(joined.components().count(), 4);
     }
     if let Ok(revision) = text.parse::<Revision>() {

@@ -22,7 +22,7 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
 fn check_record(line: &[u8]) -> bool {
     let record = CommitRecord::parse(line);
     if let Ok(CommitRecord::File { path, .. } | CommitRecord::Large { path, .. }) = &record {
-        assert!(path.under(Path::new("/root")).starts_with("/root/"));
+        assert!(path.under(Path::new("/base")).starts_with("/base/"));
         assert!(!path.as_str().ends_with(".pyc"));
     }
     record.is_ok()
@@ -31,13 +31,13 @@ fn check_record(line: &[u8]) -> bool {
 /// What the target `names` checks.
 fn check_name(text: &str) {
     if let Ok(path) = RepoPath::parse(text) {
-        let joined = path.under(Path::new("/root"));
-        assert!(joined.starts_with("/root/"));
+        let joined = path.under(Path::new("/base"));
+        assert!(joined.starts_with("/base/"));
         assert!(joined.components().skip(2).all(|part| matches!(part, Component::Normal(_))));
     }
     if let Ok(repo) = text.parse::<RepoId>() {
         assert_eq!(repo.to_string(), text);
-        assert_eq!(Path::new("/root").join(repo.owner()).join(repo.name()).components().count(), 4);
+        assert_eq!(Path::new("/base").join(repo.owner()).join(repo.name()).components().count(), 4);
     }
     if let Ok(revision) = text.parse::<Revision>() {
         assert_eq!(revision.to_string(), text);

@@ -14,7 +14,7 @@ use std::arch::x86_64::{
 use half::bf16;
 
 use super::gemm::Target;
-use super::matrix::Source;
+use super::matrix::{Source, grown};
 use super::transpose::transpose_8x8;
 
 /// Columns of a strip: two vectors.
@@ -55,13 +55,9 @@ pub(super) fn pack_left<T: Copy>(
     bits: impl Fn(T) -> u16 + Copy,
 ) -> usize {
     let stride = depth.next_multiple_of(2);
-    // Never shorter: what is already there is overwritten.
-    if out.len() < rows * stride {
-        out.resize(rows * stride, bf16::ZERO);
-    }
     assert!(available(), "the caller has asked");
     // SAFETY: the machine has these features.
-    unsafe { pack_rows(from, depth, &mut out[..rows * stride], bits) };
+    unsafe { pack_rows(from, depth, grown(out, rows * stride, bf16::ZERO), bits) };
     stride
 }
 
@@ -90,13 +86,9 @@ pub(super) fn pack_right<T: Copy>(
     bits: impl Fn(T) -> u16 + Copy,
 ) {
     let len = width.div_ceil(STRIP) * depth.div_ceil(2);
-    // Never shorter: what is already there is overwritten.
-    if out.len() < len {
-        out.resize(len, Line([0; STRIP]));
-    }
     assert!(available(), "the caller has asked");
     // SAFETY: the machine has these features.
-    unsafe { pack_strips(from, depth, width, &mut out[..len], bits) };
+    unsafe { pack_strips(from, depth, width, grown(out, len, Line([0; STRIP])), bits) };
 }
 
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512vl")]

@@ -10,7 +10,7 @@ use std::arch::x86_64::{
 };
 
 use super::gemm::Target;
-use super::matrix::{Dense, Source};
+use super::matrix::{Dense, Source, grown};
 use super::transpose::transpose_8x8;
 
 /// Columns of a strip: two vectors.
@@ -41,12 +41,8 @@ pub(super) fn pack<T: Copy>(
         "the block is inside its data"
     );
     let len = width.div_ceil(STRIP) * STRIP * depth;
-    // Never shorter: what is already there is overwritten.
-    if out.len() < len {
-        out.resize(len, 0.0);
-    }
     // SAFETY: the machine has AVX2.
-    unsafe { pack_avx2(from, depth, width, &mut out[..len], f) }
+    unsafe { pack_avx2(from, depth, width, grown(out, len, 0.0), f) }
 }
 
 #[target_feature(enable = "avx2")]

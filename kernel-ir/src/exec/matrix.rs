@@ -49,6 +49,7 @@ pub(super) struct Matrix<'a> {
 }
 
 /// Elements of a side, from its first on.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a, T> {
     pub(super) data: &'a [T],
@@ -97,6 +98,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Whether bfloat16 holds every element, once rounded where that is asked for.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn fits_bf16(&self) -> bool {
         match self.elements {
             Elements::F32(_) => self.rounding != Rounding::None,
@@ -110,11 +112,8 @@ impl<'a> Matrix<'a> {
         let by_rows = self.col <= self.row;
         let (outer, inner, step, stride) =
             if by_rows { (rows, cols, self.row, self.col) } else { (cols, rows, self.col, self.row) };
-        // Never shorter: what is already there is overwritten.
-        if out.len() < outer * inner {
-            out.resize(outer * inner, 0.0);
-        }
-        for (i, out) in out.chunks_exact_mut(inner.max(1)).take(outer).enumerate() {
+        let out = grown(out, outer * inner, 0.0);
+        for (i, out) in out.chunks_exact_mut(inner.max(1)).enumerate() {
             let at = self.offset + i * step;
             match self.elements {
                 Elements::Bf16(v) if stride == 1 => widen_bf16(&v[at..at + inner], out),
@@ -183,6 +182,14 @@ impl<'a> Matrix<'a> {
             Elements::I4(v) => v[at].lane(),
         }
     }
+}
+
+/// The first `len` elements of a buffer that is used again and again: it never shrinks, and what it holds is overwritten.
+pub(super) fn grown<T: Clone>(buffer: &mut Vec<T>, len: usize, zero: T) -> &mut [T] {
+    if buffer.len() < len {
+        buffer.resize(len, zero);
+    }
+    &mut buffer[..len]
 }
 
 /// The bits of a number that bfloat16 holds.

@@ -16,4 +16,5 @@ mod products;
 mod random;
 mod refs;
 mod semaphores;
+mod whole_stores;
 mod windows;
