@@ -108,8 +108,11 @@ fn parameters(code: &str, name: &str) -> Option<Vec<Parameter>> {
     let mut at = 0;
     for line in code.split_inclusive('\n') {
         if head(line).is_some() {
-            let list = &code[at + line.find('(')? + 1..];
-            return split(list).map(|parts| parts.iter().filter_map(|part| parameter(part)).collect());
+            let list = split(&code[at + line.find('(')? + 1..])?;
+            let parameters: Vec<_> = list.into_iter().filter_map(parameter).collect();
+            let names: BTreeSet<_> = parameters.iter().map(|parameter| &parameter.name).collect();
+            // Python takes no function with two parameters of one name: there is nothing to hold it to.
+            return (names.len() == parameters.len()).then_some(parameters);
         }
         at += line.len();
     }
@@ -193,6 +196,12 @@ mod tests {
             let found = breaking(old, bad).join("; ");
             assert!(found.contains(words), "{bad}: {found}");
         }
+    }
+
+    #[test]
+    fn what_python_does_not_take_promises_nothing() {
+        let twice = "def f(z, /, y=1, *, z=3): ...\n";
+        assert_eq!(breaking(twice, twice), [""; 0]);
     }
 
     #[test]
