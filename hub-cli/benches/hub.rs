@@ -1,4 +1,4 @@
-//! Many clients on one hub: 64 of them publish a thousand versions and read them at once. Prints one line of JSON.
+//! Many clients on one hub: 64 of them publish thousands of versions and read each back at once. Prints one line of JSON.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use hub_cli::hub::{
 use hub_cli::package::{Backend, Digest, LocalPackage, Metadata};
 
 const CLIENTS: usize = 64;
-const VERSIONS: usize = 1000;
+const VERSIONS: usize = 4000;
 /// So many clients share one repository; each of the others has its own.
 const SHARING: usize = 16;
 
@@ -134,8 +134,8 @@ fn main() {
             });
         }
         // A sample at every quarter of the way.
-        for quarter in 1..=4 {
-            while next.load(Ordering::SeqCst) < VERSIONS * quarter / 4 {
+        for quarter in 1..=8 {
+            while next.load(Ordering::SeqCst) < VERSIONS * quarter / 8 {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             memory.push(server.memory());

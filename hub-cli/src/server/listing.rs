@@ -8,16 +8,17 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::IntoResponse;
 use percent_encoding::percent_decode_str;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::error::{Code, Error};
+use crate::hub::oid::Oid;
 use crate::hub::path::RepoPath;
 
 use super::access::Caller;
 use super::respond::{Answer, Refusal};
 use super::routes::{RepoAndOne, RepoAndPath, blocking};
-use super::store::Tree;
+use super::store::{Commit, Tree};
 use super::time::iso8601;
 use super::{App, repos::parse};
 
@@ -56,7 +57,7 @@ pub(super) async fn tree_below(
             "" => String::new(),
             folder => format!("{}/", RepoPath::parse(folder)?),
         };
-        let entries: Vec<Value> = entries(&tree)
+        let entries: Vec<_> = entries(&tree)
             .into_iter()
             .filter(|(path, _)| {
                 path.strip_prefix(&prefix).is_some_and(|rest| paging.recursive || !rest.contains('/'))
@@ -73,29 +74,51 @@ pub(super) async fn tree_below(
         // The next page is of the same commit, whatever happens to the branch meanwhile.
         let base = format!("{}/api/kernels/{}/tree/{commit}/{prefix}", caller.address, repo.id());
         let next = format!("{}?recursive={}&", base.trim_end_matches('/'), paging.recursive);
-        Ok(page(&app, entries, paging.cursor, &next))
+        Ok(page(&app, &entries, paging.cursor, &next))
     })
     .await
 }
 
-/// Every file and folder of `tree` as the protocol describes it, by path.
-fn entries(tree: &Tree) -> BTreeMap<String, Value> {
+/// A file or folder as the protocol describes it.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Entry<'a> {
+    File {
+        oid: &'a Oid,
+        size: u64,
+        path: &'a RepoPath,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lfs: Option<Lfs<'a>>,
+    },
+    Directory {
+        oid: Oid,
+        size: u64,
+        path: String,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Lfs<'a> {
+    oid: &'a Oid,
+    size: u64,
+    pointer_size: usize,
+}
+
+/// Every file and folder of `tree`, by path.
+fn entries(tree: &Tree) -> BTreeMap<String, Entry<'_>> {
     let files = tree.files.iter().map(|(path, file)| {
-        let mut entry = json!({"type": "file", "oid": file.oid, "size": file.size, "path": path});
-        if file.lfs {
-            entry["lfs"] = json!({"oid": file.sha256, "size": file.size, "pointerSize": file.pointer_size()});
-        }
+        let lfs = || Lfs { oid: &file.sha256, size: file.size, pointer_size: file.pointer_size() };
+        let entry = Entry::File { oid: &file.oid, size: file.size, path, lfs: file.lfs.then(lfs) };
         (path.to_string(), entry)
     });
-    let folders = tree.folders().into_iter().map(|(path, oid)| {
-        let entry = json!({"type": "directory", "oid": oid, "size": 0, "path": path});
-        (path, entry)
-    });
+    let folders =
+        tree.folders().into_iter().map(|(path, oid)| (path.clone(), Entry::Directory { oid, size: 0, path }));
     files.chain(folders).collect()
 }
 
 /// The entries from `cursor` on, with a link to the next page if there is more.
-fn page(app: &App, entries: Vec<Value>, cursor: usize, next: &str) -> axum::response::Response {
+fn page(app: &App, entries: &[impl Serialize], cursor: usize, next: &str) -> axum::response::Response {
     let end = cursor.saturating_add(app.config.page_size).min(entries.len());
     let mut response = Json(entries.get(cursor..end).unwrap_or_default()).into_response();
     if end < entries.len()
@@ -125,9 +148,9 @@ pub(super) async fn paths_info(
     let paths = if is_form { form_values(&body, "paths")? } else { parse::<Paths>(&body)?.paths };
     blocking(move || {
         let repo = app.readable(&owner, &name, &caller)?;
-        let mut all = entries(&*repo.tree(&repo.resolve(&revision)?)?);
-        let found: Vec<Value> =
-            paths.iter().filter_map(|path| all.remove(path.trim_end_matches('/'))).collect();
+        let tree = repo.tree(&repo.resolve(&revision)?)?;
+        let mut all = entries(&tree);
+        let found: Vec<_> = paths.iter().filter_map(|path| all.remove(path.trim_end_matches('/'))).collect();
         Ok(Json(found).into_response())
     })
     .await
@@ -157,14 +180,15 @@ pub(super) async fn commits(
     blocking(move || {
         let repo = app.readable(&owner, &name, &caller)?;
         let head = repo.resolve(&revision)?;
-        let commits = repo.log(&head)?.into_iter().map(|commit| {
+        let describe = |commit: Commit| {
             json!({
                 "id": commit.id, "title": commit.title, "message": commit.description,
                 "date": iso8601(commit.date), "authors": [{"user": commit.author}],
             })
-        });
+        };
+        let commits: Vec<_> = repo.log(&head)?.into_iter().map(describe).collect();
         let next = format!("{}/api/kernels/{}/commits/{head}?", caller.address, repo.id());
-        Ok(page(&app, commits.collect(), paging.cursor, &next))
+        Ok(page(&app, &commits, paging.cursor, &next))
     })
     .await
 }

@@ -37,6 +37,10 @@ use store::Store;
 pub use config::{Config, Tls};
 pub use upload::{CommitHeader, CommitRecord};
 
+/// How many requests may read or write files at once; more wait their turn. Without a limit that is near,
+/// every burst leaves hundreds of threads behind, each with a stack and freed memory that it keeps.
+const BLOCKING_THREADS: usize = 32;
+
 /// What every request handler can see.
 #[derive(Clone)]
 pub(crate) struct App(Arc<AppState>);
@@ -87,6 +91,7 @@ impl Hub {
         let failed = |e: std::io::Error| Error::new(Code::Bind, format!("the hub cannot be run: {e}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            .max_blocking_threads(BLOCKING_THREADS)
             .enable_all()
             .build()
             .map_err(failed)?;

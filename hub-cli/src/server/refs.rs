@@ -7,14 +7,37 @@ use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+
+use crate::hub::oid::CommitId;
 
 use super::access::Caller;
 use super::respond::Answer;
 use super::routes::{RepoAndOne, RepoOnly, blocking};
 use super::store::{RefKind, RefName, Repo};
 use super::{App, repos::parse};
+
+/// The refs of a repository. A kernel has one for each version, and every publish and get asks for them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Refs {
+    branches: Vec<Named>,
+    tags: Vec<Named>,
+    /// Always empty; Python clients read the key.
+    converts: [Named; 0],
+    /// For those who ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pull_requests: Option<Vec<Named>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    name: String,
+    #[serde(rename = "ref")]
+    full_name: String,
+    target_commit: CommitId,
+}
 
 /// `GET /api/kernels/{owner}/{name}/refs`
 pub(super) async fn list(
@@ -25,23 +48,24 @@ pub(super) async fn list(
 ) -> Answer {
     blocking(move || {
         let repo = app.readable(&owner, &name, &caller)?;
-        let (branches, tags) = (named(&repo, RefKind::Branch)?, named(&repo, RefKind::Tag)?);
-        // Python clients read these three keys always, and the fourth if they asked for it.
-        let mut refs = json!({"branches": branches, "tags": tags, "converts": []});
-        if query.get("include_prs").is_some_and(|value| matches!(value.as_str(), "1" | "true")) {
-            refs["pullRequests"] = named(&repo, RefKind::Pull)?.into();
-        }
+        let with_pulls = query.get("include_prs").is_some_and(|value| matches!(value.as_str(), "1" | "true"));
+        let refs = Refs {
+            branches: named(&repo, RefKind::Branch)?,
+            tags: named(&repo, RefKind::Tag)?,
+            converts: [],
+            pull_requests: with_pulls.then(|| named(&repo, RefKind::Pull)).transpose()?,
+        };
         Ok(Json(refs).into_response())
     })
     .await
 }
 
-fn named(repo: &Repo<'_>, kind: RefKind) -> Answer<Vec<Value>> {
-    let refs = repo.refs(kind)?;
-    Ok(refs
-        .into_iter()
-        .map(|(name, commit)| json!({"name": name, "ref": format!("{}{name}", kind.prefix()), "targetCommit": commit}))
-        .collect())
+fn named(repo: &Repo<'_>, kind: RefKind) -> Answer<Vec<Named>> {
+    let named = |(name, target_commit)| {
+        let full_name = format!("{}{name}", kind.prefix());
+        Named { name, full_name, target_commit }
+    };
+    Ok(repo.refs(kind)?.into_iter().map(named).collect())
 }
 
 #[derive(Default, Deserialize)]

@@ -54,7 +54,7 @@ use cloud::Cloud;
 use folder::Folder;
 use trees::TreeCache;
 
-pub(crate) use history::{Change, NewCommit, Tree};
+pub(crate) use history::{Change, Commit, NewCommit, Tree};
 pub(crate) use large::Incoming;
 pub(crate) use objects::StoredFile;
 pub(crate) use pulls::{Pull, PullStatus};
