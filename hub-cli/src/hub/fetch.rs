@@ -160,9 +160,7 @@ pub fn open_cached(cache: &Cache, wanted: &Wanted) -> Result<Fetched> {
         Error::new(Code::Offline, format!("{repo} {} is not in the cache", wanted.revision)).help(help)
     })?;
     let (snapshot, files) = cache.snapshot(repo, &commit)?;
-    for (path, blob) in &files {
-        check_blob(path, blob)?;
-    }
+    files.par_iter().find_map_first(|(path, blob)| check_blob(path, blob).err()).map_or(Ok(()), Err)?;
     let only_wanted = |path: &RepoPath| wanted.variants.is_empty() || in_variants(path, &wanted.variants);
     let reused = files.iter().map(|(_, blob)| blob).collect::<BTreeSet<_>>().len();
     let signatures = read_signatures(files.iter().map(|(path, blob)| (path, blob.clone())))?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 
@@ -35,35 +36,36 @@ impl Digest {
     /// of one.
     ///
     /// # Errors
-    /// `H0304`, naming the file that is missing, unknown or different.
+    /// `H0304`, naming the first file that is missing, unknown or different.
     pub fn check(
         &self,
         variant: &str,
         files: impl IntoIterator<Item = RepoPath>,
-        mut read: impl FnMut(&RepoPath) -> Result<Vec<u8>>,
+        read: impl Fn(&RepoPath) -> Result<Vec<u8>> + Sync,
     ) -> Result<()> {
-        let differs = |what: String| {
-            Err(Error::new(Code::Digest, format!("{variant} does not match its digest: {what}")))
+        let differs =
+            |what: String| Error::new(Code::Digest, format!("{variant} does not match its digest: {what}"));
+        let hash = match self.algorithm.as_str() {
+            "sha256" => |content: &[u8]| STANDARD.encode(Sha256::digest(content)),
+            "sha512" => |content: &[u8]| STANDARD.encode(Sha512::digest(content)),
+            other => return Err(differs(format!("the algorithm {other:?} is not known"))),
         };
         let mut missing: BTreeMap<_, _> = self.files.iter().collect();
+        let mut known = Vec::new();
         for path in files.into_iter().filter(is_covered) {
-            let Some(expected) = missing.remove(&path) else {
-                return differs(format!("{path} is not part of it"));
-            };
-            let content = read(&path)?;
-            let actual = match self.algorithm.as_str() {
-                "sha256" => STANDARD.encode(Sha256::digest(content)),
-                "sha512" => STANDARD.encode(Sha512::digest(content)),
-                other => return differs(format!("the algorithm {other:?} is not known")),
-            };
-            if *expected != actual {
-                return differs(format!("{path} has another content"));
-            }
+            let expected =
+                missing.remove(&path).ok_or_else(|| differs(format!("{path} is not part of it")))?;
+            known.push((path, expected));
         }
-        match missing.into_keys().next() {
-            Some(path) => differs(format!("{path} is missing")),
-            None => Ok(()),
+        if let Some(path) = missing.into_keys().next() {
+            return Err(differs(format!("{path} is missing")));
         }
+        let wrong = known.par_iter().find_map_first(|(path, expected)| match read(path) {
+            Ok(content) if hash(&content) == **expected => None,
+            Ok(_) => Some(differs(format!("{path} has another content"))),
+            Err(error) => Some(error),
+        });
+        wrong.map_or(Ok(()), Err)
     }
 }
 

@@ -129,15 +129,20 @@ impl RepoCache {
         let staged = TempDir::new_in(&incoming).map_err(|e| Error::io(&incoming, e))?;
         if snapshot.is_dir() {
             for file in missing {
-                self.link_one(file, &snapshot, staged.path())?;
+                let (path, link) = (file.path.under(&snapshot), staged.path().join("link"));
+                self.make_link(file, &link)?;
+                atomic::make_folder(path.parent().unwrap_or(&snapshot))?;
+                fs::rename(&link, &path).map_err(|e| Error::io(&path, e))?;
             }
             return Ok(snapshot);
         }
         let new = staged.path().join("snapshot");
-        for file in files {
-            self.link_one(file, &new, staged.path())?;
-        }
         atomic::make_folder(&new)?;
+        for file in files {
+            let path = file.path.under(&new);
+            atomic::make_folder(path.parent().unwrap_or(&new))?;
+            self.make_link(file, &path)?;
+        }
         fs::rename(&new, &snapshot).map_err(|e| Error::io(&snapshot, e))?;
         atomic::sync_folder(&snapshots)?;
         Ok(snapshot)
@@ -154,13 +159,14 @@ impl RepoCache {
         format!("{up}blobs/{}", file.oid).into()
     }
 
-    /// Links `file` into the snapshot that lies, or will lie, in `snapshots`; it replaces what is there.
-    fn link_one(&self, file: &RemoteFile, snapshot: &Path, staged: &Path) -> Result<()> {
-        let path = file.path.under(snapshot);
-        atomic::make_folder(path.parent().unwrap_or(snapshot))?;
-        let link = staged.join("link");
-        make_link(&self.link_target(file), &self.blob(&file.oid), &link)?;
-        fs::rename(&link, &path).map_err(|e| Error::io(&path, e))
+    /// Makes `link`, which is or will be the path of `file` in a snapshot, lead to its content: as a relative
+    /// link where the system has links, else as a copy.
+    fn make_link(&self, file: &RemoteFile, link: &Path) -> Result<()> {
+        #[cfg(unix)]
+        let made = fs::os::unix::fs::symlink(self.link_target(file), link);
+        #[cfg(not(unix))]
+        let made = fs::copy(self.blob(&file.oid), link).map(drop);
+        made.map_err(|e| Error::io(link, e))
     }
 
     /// Records it unless another commit is recorded.
@@ -187,19 +193,5 @@ impl Drop for RepoCache {
         // Leftovers are cleared by the next writer too; what can be gone on with keeps the folder.
         let _ = self.clear();
         let _ = fs::remove_dir(self.incoming());
-    }
-}
-
-/// Makes `link` lead to the blob, as a relative link where the system has links, else as a copy.
-fn make_link(relative: &Path, blob: &Path, link: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        let _ = blob;
-        fs::os::unix::fs::symlink(relative, link).map_err(|e| Error::io(link, e))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = relative;
-        fs::copy(blob, link).map(drop).map_err(|e| Error::io(link, e))
     }
 }
