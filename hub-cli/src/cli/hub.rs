@@ -12,6 +12,7 @@ All of it may be done while the hub is served; changes of accounts count at once
 Examples:
   kernels-cli hub token create --root hub --user alice --scope write
   kernels-cli hub owner acme --root hub --member alice --trust --quota 10000000000
+  kernels-cli hub import kernels-community/activation --root hub
   kernels-cli hub fsck --root hub
   kernels-cli hub gc --root hub --older-than 7
   kernels-cli hub backup --root hub --to /backup/hub")]
@@ -26,6 +27,8 @@ pub(crate) enum HubCommand {
     Token(TokenArgs),
     /// Show or change a user or organisation
     Owner(OwnerArgs),
+    /// Copy kernels from another hub with the ids of their commits
+    Import(Import),
     /// Check that everything is there and is what its id says
     Fsck(Fsck),
     /// Remove what nothing leads to, such as uploads without a commit
@@ -116,6 +119,30 @@ pub(crate) struct OwnerArgs {
     /// Limit it no longer
     #[arg(long)]
     pub(crate) no_quota: bool,
+}
+
+/// Copy kernels from another hub with the ids of their commits
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The kernels come from the hub that HF_ENDPOINT names, by way of this machine's cache, and are checked as `get`
+checks them. A `kernels.lock` or a pinned revision from there holds on this hub too. Of the past of a version
+only its newest commit comes. Repeated, it brings what is new.
+
+Examples:
+  kernels-cli hub import kernels-community/activation --root hub
+  kernels-cli hub import tengomucho/ragged-dot-tpu --version 1 --root hub --private")]
+pub(crate) struct Import {
+    /// The repository; can be repeated
+    #[arg(value_name = "OWNER/NAME", required = true)]
+    pub(crate) repos: Vec<String>,
+    #[command(flatten)]
+    pub(crate) hub: Root,
+    /// Only this version; can be repeated [default: all]
+    #[arg(long = "version", value_name = "N")]
+    pub(crate) versions: Vec<u32>,
+    /// Make a new repository private
+    #[arg(long)]
+    pub(crate) private: bool,
 }
 
 #[derive(Debug, Args)]

@@ -50,7 +50,7 @@ pub(crate) struct Publish {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The kernel comes from the hub that HF_ENDPOINT names. Every byte is checked on the way; what is there already
-is not sent again. Commits have other ids on the other hub.
+is not sent again. Tags of these versions come along. Commits have other ids on the other hub.
 
 Examples:
   kernels-cli mirror tengomucho/ragged-dot-tpu --to http://127.0.0.1:8000

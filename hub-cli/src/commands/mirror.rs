@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::cli::Mirror;
 use crate::error::{Code, Error, Result};
-use crate::hub::{Client, Endpoint, RepoId, Token, Version, mirror};
+use crate::hub::{Client, Endpoint, Mirrored, RepoId, Token, Version, mirror};
 use crate::output::{Output, count};
 use crate::settings::HubSettings;
 
@@ -50,9 +50,13 @@ pub(super) fn run(args: &Mirror, hub: &HubSettings, allow_http_token: bool, outp
     output.summary(
         json!({"from": hub.endpoint.to_string(), "to": endpoint.to_string(), "versions": done}),
         || {
-            let line = |p: &crate::hub::Published| {
-                let sent = count(p.uploaded, "file");
-                format!("{} {} at {}: sent {sent}, {} unchanged\n", p.repo, p.version, p.commit, p.unchanged)
+            let line = |copied: &Mirrored| {
+                let (p, sent) = (&copied.published, count(copied.published.uploaded, "file"));
+                let tags = copied.tags.iter().map(|tag| format!(", tag {tag}")).collect::<String>();
+                format!(
+                    "{} {} at {}: sent {sent}, {} unchanged{tags}\n",
+                    p.repo, p.version, p.commit, p.unchanged
+                )
             };
             done.iter().map(line).collect::<String>() + &format!("{} -> {endpoint}", hub.endpoint)
         },

@@ -50,7 +50,7 @@ pub(crate) fn run(cli: Cli, environment: &Environment, output: &Output) -> Resul
         Command::Show(args) => show::run(&args, hub, output),
         Command::Versions(args) => versions::run(&args, &hub()?, output),
         Command::Serve(args) => serve::run(args, output),
-        Command::Hub(args) => hub::run(&args, output),
+        Command::Hub(args) => hub::run(&args, hub, output),
         Command::Explain(args) => explain::run(&args, output),
         Command::Completions(args) => completions::run(&args, output),
     }

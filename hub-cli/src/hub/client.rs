@@ -20,6 +20,8 @@ use super::transport::{Answer, Patience, Transport};
 
 /// The most pages of one listing.
 const MAX_PAGES: usize = 10_000;
+/// The largest card, in bytes.
+const MAX_CARD: u64 = 16 << 20;
 
 /// A client of one hub; every answer is checked before it is believed.
 #[derive(Debug)]
@@ -234,6 +236,16 @@ impl Client {
         let mut content = Vec::new();
         self.download(repo, commit, file, &mut content)?;
         Ok(content)
+    }
+
+    /// The card of `repo`, if it has one: the README.md of its `main`.
+    ///
+    /// # Errors
+    /// Those of [`Client::read`].
+    pub fn card(&self, repo: &RepoId) -> Result<Option<(RepoPath, Vec<u8>)>> {
+        let Some(main) = self.heads(repo)?.branches.remove("main") else { return Ok(None) };
+        let card = self.files(repo, &main)?.into_iter().find(|file| file.path.as_str() == "README.md");
+        card.map(|file| Ok((file.path.clone(), self.read(repo, &main, &file, MAX_CARD)?))).transpose()
     }
 
     /// The address of an endpoint of `repo`.

@@ -31,7 +31,7 @@ pub use locked::{check_against_project, fetch_locked};
 pub use locking::{Allowed, lock};
 pub use oid::{CommitId, Oid};
 pub use path::RepoPath;
-pub use publish::{Changes, Plan, Proposed, Published, mirror, publish};
+pub use publish::{Changes, Mirrored, Plan, Proposed, Published, mirror, publish};
 pub(crate) use refusal::printable;
 pub use repo::{RepoId, Revision, Version, parse_spec};
 pub use transport::Patience;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use hub_cli::hub::{Cache, LockFile, RepoPath, unbundle};
-use hub_cli::package::signing::Signature;
+use hub_cli::package::signing::{Signature, Sigstore, SigstoreTrust};
 use hub_cli::package::{Interface, Metadata};
 use kernel_ir::mosaic::call::Index;
 
@@ -68,6 +68,33 @@ fn index_json_survives() {
             );
         }
     });
+}
+
+/// What the target `sigstore` checks.
+#[test]
+fn what_sigstore_proves_survives_no_change_of_the_bundle() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/sigstore");
+    let read = |name: &str| fs_err::read_to_string(corpus.join(name)).unwrap();
+    let trust = |root: &str| {
+        let issuer = "https://token.actions.githubusercontent.com";
+        SigstoreTrust::new("https://github.com/acme/kernels/*", issuer, root.to_owned(), "root")
+    };
+    let (metadata, trusted, good) = (read("metadata.json"), trust(&read("root")).unwrap(), read("good"));
+    let check = |json: &[u8], trust: &SigstoreTrust| {
+        Sigstore::check(json, metadata.as_bytes(), "bundle", &[trust]).map(|found| found.verified.unwrap())
+    };
+    let logged = check(good.as_bytes(), &trusted).unwrap().logged;
+    let mut proven = 0;
+    each("sigstore", |json| {
+        if let Ok(verified) = check(json, &trusted) {
+            assert!(verified.logged.abs_diff(logged) < 60, "another time is proven: {verified:?}");
+            proven += 1;
+        }
+        if let Some(trust) = std::str::from_utf8(json).ok().and_then(|root| trust(root).ok()) {
+            let _proven_or_not = check(good.as_bytes(), &trust);
+        }
+    });
+    assert!(proven >= 3, "the good ones are");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use hub_cli::Result;
 use hub_cli::hub::{Plan, Version, publish};
 use serde_json::json;
 
+use crate::raw::REPO;
 use crate::support::{Bench, repo, toy_package};
 
 #[test]
@@ -78,6 +79,7 @@ fn a_kernel_is_copied_to_another_hub() -> Result<()> {
     from.publish(1, "one")?;
     from.publish(2, "two")?;
     let target = to.hub.endpoint();
+    assert_eq!(from.post(&format!("{REPO}/tag/v2"), json!({"tag": "stable"})).status(), 200);
     let done = from.cli(&["mirror", "acme/toy-kernel", "--to", &target, "--json"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.json()["versions"].as_array().unwrap().len(), 2);
@@ -89,6 +91,7 @@ fn a_kernel_is_copied_to_another_hub() -> Result<()> {
     assert_eq!(to.get(Version(2))?.variants.len(), 3);
     let heads = to.client().heads(&repo())?;
     assert_eq!(to.client().files(&repo(), &heads.branches["main"])?.len(), 1, "the card");
+    assert_eq!(heads.tags["stable"], heads.branches["v2"]);
     // Again nothing is sent; what is removed here goes there too.
     let again = from.cli(&["mirror", "acme/toy-kernel", "--to", &target, "--version", "1", "--json"]).json();
     assert_eq!((again["versions"][0]["uploaded"].as_u64(), to.client().heads(&repo())?), (Some(0), heads));
@@ -97,6 +100,11 @@ fn a_kernel_is_copied_to_another_hub() -> Result<()> {
     Plan::make(&from.client(), &package, &repo(), Version(1))?.publish(&from.client(), None, false)?;
     let moved = from.cli(&["mirror", "acme/toy-kernel", "--to", &target, "--to-repo", "other/name"]);
     assert_eq!(moved.code, 0, "{moved:?}");
+    // A tag that leads elsewhere there is not moved.
+    assert_eq!(from.post(&format!("{REPO}/tag/v1"), json!({"tag": "fine"})).status(), 200);
+    assert_eq!(to.post(&format!("{REPO}/tag/v2"), json!({"tag": "fine"})).status(), 200);
+    let elsewhere = from.cli(&["mirror", "acme/toy-kernel", "--to", &target, "--version", "1"]);
+    assert!(elsewhere.code == 1 && elsewhere.err.contains("H0507"), "{elsewhere:?}");
     assert!(from.cli(&["mirror", "acme/toy-kernel", "--to", &from.hub.endpoint()]).err.contains("H0108"));
     Ok(())
 }

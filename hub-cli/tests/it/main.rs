@@ -14,6 +14,7 @@ mod hf_hub;
 mod hostile_client;
 mod hostile_hub;
 mod hostile_publish;
+mod import;
 mod interface;
 mod jax_modules;
 mod lock;

@@ -1,31 +1,39 @@
 //! Copies versions from one hub to another, file by file, checked on the way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::hub::client::Client;
 use crate::hub::endpoint::Token;
-use crate::hub::path::RepoPath;
 use crate::hub::repo::{RepoId, Revision, Version};
 use crate::package::Comparison;
 
 use super::plan::Upload;
+use super::writer::Writer;
 use super::{Changes, Plan, Published};
 
-/// The largest card, in bytes.
-const MAX_CARD: u64 = 16 << 20;
+/// A version that was copied.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Mirrored {
+    /// What changed on the other hub.
+    #[serde(flatten)]
+    pub published: Published,
+    /// The tags that lead to the version on both hubs now.
+    pub tags: Vec<String>,
+}
 
-/// Makes `version` of `to` on the hub `target` what it is of `from` on the hub `source`, and the card too. The
-/// commits have other ids there: a lock file pins one hub's.
+/// Makes `version` of `to` on the hub `target` what it is of `from` on the hub `source`, with the card and the tags
+/// that lead to it. The commits have other ids there: a lock file pins one hub's.
 ///
 /// # Errors
-/// `H0202` and `H0203` if there is no such version, those of [`Plan::publish`] for the other hub.
+/// `H0202` and `H0203` if there is no such version, those of [`Plan::publish`] for the other hub; `H0507` if a tag
+/// leads elsewhere there.
 pub fn mirror(
     (source, from): (&Client, &RepoId),
     (target, token, to): (&Client, Option<&Token>, &RepoId),
     version: Version,
     private: bool,
-) -> Result<Published> {
+) -> Result<Mirrored> {
     let commit = source.resolve(from, &version.into())?;
     let mut files = Upload::new();
     for file in source.files(from, &commit)? {
@@ -34,18 +42,27 @@ pub fn mirror(
             files.insert(file.path, content);
         }
     }
-    let plan = Plan::of_files(target, to, version, files, card(source, from)?)?;
-    plan.publish(target, token, private)
-}
+    let plan =
+        Plan::of_files(target, to, version, files, source.card(from)?.map(|card| Upload::from([card])))?;
+    let published = plan.publish(target, token, private)?;
 
-/// The README of `main`, if there is one.
-fn card(source: &Client, from: &RepoId) -> Result<Option<Upload>> {
-    let Some(main) = source.heads(from)?.branches.remove("main") else { return Ok(None) };
-    let readme = RepoPath::parse("README.md")?;
-    match source.files(from, &main)?.into_iter().find(|file| file.path == readme) {
-        Some(file) => Ok(Some(Upload::from([(readme, source.read(from, &main, &file, MAX_CARD)?)]))),
-        None => Ok(None),
+    let leads_here = source.heads(from)?.tags.into_iter().filter(|(_, tagged)| *tagged == commit);
+    let tags: Vec<_> = leads_here.map(|(tag, _)| tag).collect();
+    let there = if tags.is_empty() { BTreeMap::new() } else { target.heads(to)?.tags };
+    let writer = Writer::new(target, token, to)?;
+    for tag in &tags {
+        match there.get(tag) {
+            Some(tagged) if *tagged == published.commit => {}
+            Some(tagged) => {
+                let message =
+                    format!("the tag {tag:?} of {to} leads to {tagged} there, and to {version} of {from}");
+                return Err(Error::new(Code::Exists, message)
+                    .help("the version was copied; delete the tag there and copy it again to move the tag"));
+            }
+            None => writer.create_tag(tag, &published.commit)?,
+        }
     }
+    Ok(Mirrored { published, tags })
 }
 
 impl Plan {

@@ -18,7 +18,7 @@ use super::oid::CommitId;
 use super::path::RepoPath;
 use super::repo::{RepoId, Revision, Version};
 
-pub use mirror::mirror;
+pub use mirror::{Mirrored, mirror};
 use plan::changed;
 pub use plan::{Changes, Plan};
 pub use proposal::Proposed;

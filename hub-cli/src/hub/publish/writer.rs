@@ -91,6 +91,12 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Tags `commit`.
+    pub(super) fn create_tag(&self, tag: &str, commit: &CommitId) -> Result<()> {
+        let made = self.kernel().create_tag().tag(tag).revision(commit.as_str()).send();
+        made.map_err(|e| failed(self.repo, e))
+    }
+
     /// Commits `changes`, with contents from `upload`, to a branch that stands at `head`.
     pub(super) fn commit(
         &self,

@@ -3,13 +3,12 @@
 //! A write is a temporary file, fsync, rename, and fsync of every folder that got a new entry.
 
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use fs_err as fs;
+use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::atomic;
@@ -18,18 +17,31 @@ use crate::error::{Error, Result};
 use super::backend::{Backend, Entry};
 
 /// How many swaps may run at once; those of one key never do.
-const LOCKS: usize = 64;
+const LOCKS: u8 = 64;
 
-/// The folder, and the locks that make a swap of this process atomic.
+/// The folder. Its lock files make a swap atomic among threads and among processes: the operator's commands write
+/// beside the server.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
-    locks: [Mutex<()>; LOCKS],
 }
 
 impl Folder {
-    pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, locks: [const { Mutex::new(()) }; LOCKS] }
+    /// # Errors
+    /// `H0109` if the folder cannot be written.
+    pub(super) fn new(root: PathBuf) -> Result<Self> {
+        let folder = Self { root };
+        atomic::make_folder(&folder.root.join("locks"))?;
+        for number in 0..LOCKS {
+            folder.open_lock(number)?;
+        }
+        Ok(folder)
+    }
+
+    fn open_lock(&self, number: u8) -> Result<File> {
+        let path = self.root.join(format!("locks/{number}"));
+        let opened = File::options().create(true).truncate(false).write(true).open(&path);
+        opened.map_err(|e| Error::io(&path, e))
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -37,10 +49,12 @@ impl Folder {
         self.root.join(key)
     }
 
-    fn lock(&self, key: &str) -> MutexGuard<'_, ()> {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
-        // What the lock guards is on disk and consistent at every step, so a panic elsewhere spoils nothing.
-        self.locks[hash as usize % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until nobody else swaps `key`; they wait until the result is dropped.
+    fn lock(&self, key: &str) -> Result<File> {
+        // A hash that is the same in every process, also of another build.
+        let lock = self.open_lock(Sha256::digest(key)[0] % LOCKS)?;
+        lock.lock().map_err(|e| Error::io(&self.root.join("locks"), e))?;
+        Ok(lock)
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
@@ -102,7 +116,7 @@ impl Backend for Folder {
     }
 
     fn swap(&self, key: &str, expected: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool> {
-        let _one_at_a_time = self.lock(key);
+        let _one_at_a_time = self.lock(key)?;
         if self.read(key)?.as_deref() != expected {
             return Ok(false);
         }
@@ -202,7 +216,7 @@ mod tests {
     fn folder() -> (tempfile::TempDir, Folder) {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("incoming")).unwrap();
-        let folder = Folder::new(root.path().to_owned());
+        let folder = Folder::new(root.path().to_owned()).unwrap();
         (root, folder)
     }
 
@@ -213,7 +227,8 @@ mod tests {
         let winners = std::thread::scope(|scope| {
             let racers: Vec<_> = (1..=8_u8)
                 .map(|n| {
-                    let folder = &folder;
+                    // Each as a process of its own would see it.
+                    let folder = Folder::new(folder.root.clone()).unwrap();
                     scope.spawn(move || folder.swap("a/b/c", Some(b"0"), Some(&[n])).unwrap())
                 })
                 .collect();

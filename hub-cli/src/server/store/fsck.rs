@@ -88,7 +88,7 @@ impl<'a> Check<'a> {
             }
             self.findings.commits += 1;
             match self.repo.commit(&id) {
-                Ok(commit) if commit.id != id || commit.git_id() != id => {
+                Ok(commit) if commit.id != id || !commit.is_genuine() => {
                     self.damage(format!("commit {id} of {name:?} has been altered"));
                 }
                 Ok(commit) => {

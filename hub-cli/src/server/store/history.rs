@@ -29,6 +29,9 @@ pub(crate) struct Commit {
     pub(crate) author: String,
     /// Seconds since 1970.
     pub(crate) date: u64,
+    /// The hub that it was imported from and has its id from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<String>,
 }
 
 /// One line of an upload.
@@ -51,8 +54,13 @@ pub(crate) struct NewCommit {
 }
 
 impl Commit {
+    /// Whether its id is what it must be: the one that git gives it, or what another hub said.
+    pub(super) fn is_genuine(&self) -> bool {
+        self.origin.is_some() || self.git_id() == self.id
+    }
+
     /// The id that git gives this commit, from everything else in it.
-    pub(super) fn git_id(&self) -> CommitId {
+    fn git_id(&self) -> CommitId {
         let mut text = format!("tree {}\n", self.tree);
         if let Some(parent) = &self.parent {
             text += &format!("parent {parent}\n");
@@ -289,6 +297,7 @@ impl Repo<'_> {
             description: description.to_owned(),
             author: user.to_owned(),
             date: repo::now(),
+            origin: None,
         };
         commit.id = commit.git_id();
         self.store.write_json(&self.tree_key(&commit.tree), tree)?;

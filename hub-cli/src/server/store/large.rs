@@ -45,12 +45,13 @@ impl Incoming {
         self.file.write_all(bytes).map_err(|e| Error::io(self.file.path(), e))
     }
 
-    fn finish(self) -> Result<(Oid, NamedTempFile)> {
+    /// The SHA-256 of what came, its size, and where it lies.
+    pub(super) fn finish(self) -> Result<(Oid, u64, NamedTempFile)> {
         if self.size != self.expected {
             let message = format!("the upload has {} bytes, {} were announced", self.size, self.expected);
             return Err(Error::new(Code::Size, message));
         }
-        Ok((Oid::parse(&hex::encode(self.hasher.finalize()))?, self.file))
+        Ok((Oid::parse(&hex::encode(self.hasher.finalize()))?, self.size, self.file))
     }
 }
 
@@ -60,8 +61,7 @@ impl Repo<'_> {
     /// # Errors
     /// `H0301` and `H0302` if it is not what was announced.
     pub(crate) fn keep(&self, sha256: &Oid, incoming: Incoming) -> Result<()> {
-        let size = incoming.expected;
-        let (found, file) = incoming.finish()?;
+        let (found, size, file) = incoming.finish()?;
         if found != *sha256 {
             let message = format!("the upload has the SHA-256 {found}, {sha256} was announced");
             return Err(Error::new(Code::Content, message));
@@ -71,7 +71,7 @@ impl Repo<'_> {
 
     /// Stores part `number` of the object `sha256` and returns the part's own SHA-256.
     pub(crate) fn keep_part(&self, sha256: &Oid, number: u64, incoming: Incoming) -> Result<Oid> {
-        let (found, file) = incoming.finish()?;
+        let (found, _, file) = incoming.finish()?;
         self.store.backend.put(&self.part_key(sha256, number), file)?;
         Ok(found)
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! ROOT/hub.json                       the format of this folder, and the object store if there is one
 //! ROOT/lock                           held while a hub serves it
+//! ROOT/locks/N                        held while a record is compared and swapped
 //! ROOT/accounts.json                  users, organisations and hashed tokens, for the operator alone
 //! ROOT/link-key                       what upload links are signed with, likewise
 //! ROOT/names/OWNER/NAME.json          which repository has this name, who may see it, when it was made
@@ -14,7 +15,7 @@
 //!              /parts/..              pieces of a large file that is being uploaded
 //! ROOT/incoming/                      files that are being written
 //! ```
-//! With an object store all of it is there, under the same keys, except `hub.json`, `lock` and `incoming`.
+//! With an object store all of it is there, under the same keys, except `hub.json`, the locks and `incoming`.
 //!
 //! Commits, trees and objects never change once written, and are written before the ref that leads to
 //! them; a ref changes by one atomic compare-and-swap. So a hub that is killed at any moment loads again
@@ -28,6 +29,7 @@ mod folder;
 mod fsck;
 mod gc;
 mod history;
+mod import;
 mod large;
 mod objects;
 mod pulls;
@@ -144,7 +146,7 @@ impl Store {
         atomic::make_folder(&root.join("incoming"))?;
         let backend: Box<dyn Backend> = match &found.store {
             Some(url) => Box::new(Cloud::open(url, &root)?),
-            None => Box::new(Folder::new(root.clone())),
+            None => Box::new(Folder::new(root.clone())?),
         };
         let (trees, usage) = Default::default();
         Ok(Self { root, url: found.store, backend, trees, usage, _lock: None })
