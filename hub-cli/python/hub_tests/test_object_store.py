@@ -1,59 +1,38 @@
-"""Two servers that share one object store, which is moto's S3: what one takes, the other gives.
-
-It needs `moto[s3,server]`; without it this test is skipped.
-"""
+"""Two servers that share one object store: what one takes, the other gives."""
 
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import threading
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
+import object_stores
 import pytest
 from conftest import CLI, MODE
 from huggingface_hub import CommitOperationAdd, HfApi
 from huggingface_hub.errors import HfHubHTTPError
 
-pytest.importorskip("moto.server")
 pytestmark = pytest.mark.skipif(MODE != "plain", reason="once is enough")
 REPO, KIND = "team/kernel", {"repo_type": "kernel"}
 DATA = bytes(range(256)) * 40_000
-# Serves S3 on a free port until its standard input ends.
-MOTO = """
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-print(server.get_host_and_port()[1], flush=True)
-input()
-"""
+
+
+@pytest.fixture(scope="module", params=[object_stores.s3, object_stores.azure], ids=["s3", "azure"])
+def store(request):
+    """The URL of an empty object store, and the variables with which a client reaches it."""
+    with request.param() as store:
+        yield store
 
 
 @pytest.fixture(scope="module")
-def bucket():
-    """The variables with which an S3 client reaches an empty bucket called `hub`."""
-    server = subprocess.Popen([sys.executable, "-c", MOTO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    endpoint = f"http://127.0.0.1:{server.stdout.readline().strip()}"
-    request = urllib.request.Request(f"{endpoint}/hub", method="PUT")
-    request.add_header("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request")
-    urllib.request.urlopen(request).close()
-    yield {
-        "AWS_ENDPOINT": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-    }  # fmt: skip
-    server.kill()
-
-
-@pytest.fixture(scope="module")
-def servers(bucket, tmp_path_factory):
+def servers(store, tmp_path_factory):
     """Two servers, each with a folder of its own."""
-    folder = tmp_path_factory.mktemp("servers")
-    processes, flags = [], ["--store", "s3://hub/kernels", "--port", "0", "--json", "--log", "off"]
+    (url, variables), folder = store, tmp_path_factory.mktemp("servers")
+    processes, flags = [], ["--store", url, "--port", "0", "--json", "--log", "off"]
     for name in ("a", "b"):
         command = [CLI, "serve", "--root", folder / name, *flags]
-        processes.append(subprocess.Popen(command, env={**os.environ, **bucket}, stdout=subprocess.PIPE, text=True))
+        processes.append(subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True))
     apis = [HfApi(endpoint=json.loads(process.stdout.readline())["endpoint"]) for process in processes]
     yield folder, apis
     for process in processes:
@@ -61,7 +40,7 @@ def servers(bucket, tmp_path_factory):
         assert process.wait(30) == 0
 
 
-def test_what_one_server_takes_the_other_gives(servers, bucket):
+def test_what_one_server_takes_the_other_gives(servers):
     folder, (a, b) = servers
     a.create_repo(REPO, **KIND)
     with pytest.raises(HfHubHTTPError):
@@ -115,9 +94,15 @@ def test_commits_that_name_no_parent_all_get_in(servers):
     assert {f"f{n}" for n in range(8)} < set(apis[1].list_repo_files(REPO, **KIND))
 
 
-def test_the_operators_tools_find_the_store(servers, bucket):
+def test_the_operators_tools_find_the_store(servers, store):
     folder, _ = servers
-    environment = {**os.environ, **bucket}
-    for command in (["fsck"], ["gc", "--older-than", "1"], ["backup", "--to", folder / "copy"]):
-        subprocess.run([CLI, "hub", *command, "--root", folder / "a"], env=environment, check=True)
-    subprocess.run([CLI, "hub", "fsck", "--root", folder / "copy"], check=True)
+    environment = {**os.environ, **store[1]}
+    def hub(*command):
+        command = [CLI, "hub", *command, "--json"]
+        return json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)
+
+    found = hub("fsck", "--root", folder / "a")
+    assert found["repositories"] == 1 and found["commits"] > 10, found
+    hub("gc", "--older-than", "1", "--root", folder / "a")
+    hub("backup", "--to", folder / "copy", "--root", folder / "a")
+    assert hub("fsck", "--root", folder / "copy") == found
