@@ -124,151 +124,60 @@ impl Reading<'_> {
     }
 }
 
-impl Lane for f32 {
-    fn of(tile: &Tile) -> Option<&Vec<Self>> {
-        if let Tile::Float(v) = tile { Some(v) } else { None }
-    }
-
-    fn of_number(n: Number) -> Option<Self> {
-        if let Number::Float(x) = n { Some(x) } else { None }
-    }
-
-    fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
-        if let Tile::Float(v) = tile { Some(v) } else { None }
-    }
-
-    fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]> {
-        match from.elements {
-            Elements::F32(s) => from.layout.contiguous(s),
-            _ => None,
-        }
-    }
-
-    fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()> {
-        match from.elements {
-            Elements::F32(s) => layout::gather(s, &from.layout, start, out, |x| x),
-            Elements::Bf16(s) => layout::gather(s, &from.layout, start, out, bf16::lane),
-            Elements::F8E4M3Fn(s) => layout::gather(s, &from.layout, start, out, Stored::lane),
-            Elements::F8E5M2(s) => layout::gather(s, &from.layout, start, out, Stored::lane),
-            Elements::F8E4M3B11Fnuz(s) => layout::gather(s, &from.layout, start, out, Stored::lane),
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn copy<D: Copy>(
-        from: &Reading<'_>,
-        dst: &mut [D],
-        to: &Layout,
-        f: impl Fn(Self) -> D + Copy,
-    ) -> Option<()> {
-        match from.elements {
-            Elements::F32(s) => layout::copy(s, &from.layout, dst, to, f),
-            Elements::Bf16(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
-            Elements::F8E4M3Fn(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
-            Elements::F8E5M2(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
-            Elements::F8E4M3B11Fnuz(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
-            _ => return None,
-        }
-        Some(())
-    }
-}
-
-impl Lane for i32 {
-    fn of(tile: &Tile) -> Option<&Vec<Self>> {
-        if let Tile::Int(v) = tile { Some(v) } else { None }
-    }
-
-    fn of_number(n: Number) -> Option<Self> {
-        if let Number::Int(x) = n { Some(x) } else { None }
-    }
-
-    fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
-        if let Tile::Int(v) = tile { Some(v) } else { None }
-    }
-
-    fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]> {
-        match from.elements {
-            Elements::I32(s) => from.layout.contiguous(s),
-            _ => None,
-        }
-    }
-
-    fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()> {
-        match from.elements {
-            Elements::I32(s) => layout::gather(s, &from.layout, start, out, |x| x),
-            Elements::I16(s) => layout::gather(s, &from.layout, start, out, i16::lane),
-            Elements::I8(s) => layout::gather(s, &from.layout, start, out, i8::lane),
-            Elements::I4(s) => layout::gather(s, &from.layout, start, out, I4::lane),
-            Elements::Position => layout::gather_positions(&from.layout, start, out),
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn copy<D: Copy>(
-        from: &Reading<'_>,
-        dst: &mut [D],
-        to: &Layout,
-        f: impl Fn(Self) -> D + Copy,
-    ) -> Option<()> {
-        match from.elements {
-            Elements::I32(s) => layout::copy(s, &from.layout, dst, to, f),
-            Elements::I16(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
-            Elements::I8(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
-            Elements::I4(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),
-            Elements::Position => {
-                let mut dense = vec![0; from.layout.len()];
-                layout::gather_positions(&from.layout, 0, &mut dense);
-                layout::copy(&dense, &Layout::dense(&from.layout.shape), dst, to, f);
+/// The register type `$lane`, called `$kind`: it holds what is stored as `$own` as it is, and the others of `$stored`
+/// widened; `$position` stands for positions.
+macro_rules! lane {
+    ($lane:ty, $kind:ident, $own:ident, [$($stored:ident)*] $($position:ident)?) => {
+        impl Lane for $lane {
+            fn of(tile: &Tile) -> Option<&Vec<Self>> {
+                if let Tile::$kind(v) = tile { Some(v) } else { None }
             }
-            _ => return None,
+
+            fn of_number(n: Number) -> Option<Self> {
+                if let Number::$kind(x) = n { Some(x) } else { None }
+            }
+
+            fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
+                if let Tile::$kind(v) = tile { Some(v) } else { None }
+            }
+
+            fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]> {
+                if let Elements::$own(s) = from.elements { from.layout.contiguous(s) } else { None }
+            }
+
+            fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()> {
+                match from.elements {
+                    $(Elements::$stored(s) => layout::gather(s, &from.layout, start, out, Stored::lane),)*
+                    $(Elements::$position => layout::gather_positions(&from.layout, start, out),)?
+                    _ => return None,
+                }
+                Some(())
+            }
+
+            fn copy<D: Copy>(
+                from: &Reading<'_>,
+                dst: &mut [D],
+                to: &Layout,
+                f: impl Fn(Self) -> D + Copy,
+            ) -> Option<()> {
+                match from.elements {
+                    $(Elements::$stored(s) => layout::copy(s, &from.layout, dst, to, |x| f(x.lane())),)*
+                    $(Elements::$position => {
+                        let mut dense = vec![0; from.layout.len()];
+                        layout::gather_positions(&from.layout, 0, &mut dense);
+                        layout::copy(&dense, &Layout::dense(&from.layout.shape), dst, to, f);
+                    })?
+                    _ => return None,
+                }
+                Some(())
+            }
         }
-        Some(())
-    }
+    };
 }
 
-impl Lane for bool {
-    fn of(tile: &Tile) -> Option<&Vec<Self>> {
-        if let Tile::Bool(v) = tile { Some(v) } else { None }
-    }
-
-    fn of_number(n: Number) -> Option<Self> {
-        if let Number::Bool(x) = n { Some(x) } else { None }
-    }
-
-    fn of_mut(tile: &mut Tile) -> Option<&mut Vec<Self>> {
-        if let Tile::Bool(v) = tile { Some(v) } else { None }
-    }
-
-    fn borrow<'a>(from: &Reading<'a>) -> Option<&'a [Self]> {
-        match from.elements {
-            Elements::Bool(s) => from.layout.contiguous(s),
-            _ => None,
-        }
-    }
-
-    fn gather(from: &Reading<'_>, start: usize, out: &mut [Self]) -> Option<()> {
-        match from.elements {
-            Elements::Bool(s) => layout::gather(s, &from.layout, start, out, |x| x),
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn copy<D: Copy>(
-        from: &Reading<'_>,
-        dst: &mut [D],
-        to: &Layout,
-        f: impl Fn(Self) -> D + Copy,
-    ) -> Option<()> {
-        match from.elements {
-            Elements::Bool(s) => layout::copy(s, &from.layout, dst, to, f),
-            _ => return None,
-        }
-        Some(())
-    }
-}
+lane!(f32, Float, F32, [F32 Bf16 F8E4M3Fn F8E5M2 F8E4M3B11Fnuz]);
+lane!(i32, Int, I32, [I32 I16 I8 I4] Position);
+lane!(bool, Bool, Bool, [Bool]);
 
 /// Buffers of tiles that nobody reads any more: fresh pages from the system cost more than most ops.
 #[derive(Debug, Default)]
