@@ -4,13 +4,14 @@
 //! row `i` sees keys `0..=i`, aligned at the top left. The running maximum and sum of a row are kept in VMEM while the
 //! grid's last axis walks over key blocks (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018;
 //! Dao et al., "FlashAttention", 2022). Key blocks that a causal mask hides altogether are neither fetched nor computed,
-//! and only blocks that the diagonal or the end of the keys crosses pay for a mask.
+//! and only blocks that the diagonal or the end of the keys crosses pay for a mask: with square blocks, the diagonal one
+//! leaves out the quarter that nobody sees. Queries are scaled once, in their own type.
 
 use std::f32::consts::LOG2_E;
 
 use kernel_ir::prelude::*;
 
-use crate::edge_copy::keep;
+use crate::edge_copy::{LANES, PACKED, keep};
 
 /// Block sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +44,25 @@ impl Attention {
 /// Stands for minus infinity in masked scores: differences of two of them are finite.
 const MASKED: f32 = -0.7 * f32::MAX;
 
+/// `n` columns of `x`, whose columns are all the same.
+fn lanes(x: kernel_ir::prelude::Tile<f32>, n: usize) -> kernel_ir::prelude::Tile<f32> {
+    match n.div_ceil(LANES) {
+        1 => x.slice(1, 0, n),
+        times => concatenate(vec![x; times], 1).slice(1, 0, n),
+    }
+}
+
+/// Which scores of a pass are masked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mask {
+    /// None.
+    Nothing,
+    /// Those above the diagonal, which begins at the first key of the block and the first query row.
+    Diagonal,
+    /// Those of keys beyond the end, and with `causal` those above the diagonal, wherever it crosses the block.
+    Any,
+}
+
 #[tpu_kernel]
 fn flash_attention<T: Mxu<Acc = f32>>(
     q: In<T>,
@@ -52,51 +72,74 @@ fn flash_attention<T: Mxu<Acc = f32>>(
     top: Scratch<f32>,
     sum: Scratch<f32>,
     acc: Scratch<f32>,
+    scaled: Scratch<T>,
     keys: Dim,
     attention: Host<Attention>,
 ) {
-    let Attention { causal, scale, .. } = attention.0;
-    let (i, j) = (program_id(1), program_id(2));
+    let Attention { causal, scale, head_dim: d } = attention.0;
+    let (i, j) = (program_id(2), program_id(3));
     let (bq, bk) = (q.dims()[1], k.dims()[1]);
     let keys = keys.get();
+    let rows = if bq.is_multiple_of(2 * PACKED) { bq / 2 } else { bq };
     when(j == 0, || {
         top[..] = MASKED;
         sum[..] = 0.0;
         acc[..] = 0.0;
+        scaled[..] = (q[0].to::<f32>() * (scale * LOG2_E)).to();
     });
 
-    let step = |masked: bool| {
-        // Scores in base 2: `exp2` is what the hardware has.
-        let mut s = dot_t(q[0], k[0]) * (scale * LOG2_E);
-        let mut values = v[0];
-        if masked {
-            let key = j * bk + iota([bq, bk], 1);
-            let mut seen = key < keys;
-            if causal {
-                seen = seen & (key <= i * bq + iota([bq, bk], 0));
+    // One pass over `rows` query rows from `first` on, and the first `width` keys of the block.
+    let pass = |first: usize, width: usize, mask: Mask| {
+        let at = || (ds(first, rows), ..);
+        let mut s = dot_t(scaled[at()], k[(0, ds(0, width), ..)]);
+        let mut values = v[(0, ds(0, width), ..)];
+        match mask {
+            Mask::Nothing => {}
+            Mask::Diagonal => {
+                let below = iota([rows, rows], 1) <= iota([rows, rows], 0);
+                let corner = select(below, s.slice(1, first, rows), MASKED);
+                s = if first == 0 { corner } else { concatenate([s.slice(1, 0, first), corner], 1) };
             }
-            s = select(seen, s, MASKED);
-            let [_, d] = values.shape();
-            values = keep(j * bk + iota([bk, d], 0) < keys, values);
+            Mask::Any => {
+                let key = j * bk + iota([rows, width], 1);
+                let mut seen = key < keys;
+                if causal {
+                    seen = seen & (key <= i * bq + first + iota([rows, width], 0));
+                }
+                s = select(seen, s, MASKED);
+                values = keep(j * bk + iota([width, d], 0) < keys, values);
+            }
         }
-        let new_top = maximum(top[..], s.max(1));
-        let (p, fade) = ((s - new_top).exp2(), (top[..] - new_top).exp2());
-        sum[..] = fade * sum[..] + p.sum(1);
-        acc[..] = fade * acc[..] + dot(p.to::<T>(), values);
-        top[..] = new_top;
+        let old = top[at()];
+        let new = maximum(old, s.max(1));
+        let (p, fade) = ((s - lanes(new, width)).exp2(), (old - new).exp2());
+        sum[at()] = fade * sum[at()] + p.sum(1);
+        acc[at()] = lanes(fade, d) * acc[at()] + dot(p.to::<T>(), values);
+        top[at()] = new;
+    };
+    // The passes of a step do not wait for each other: one multiplies while the other takes exponentials.
+    let step = |mask: Mask| {
+        for first in (0..bq).step_by(rows) {
+            pass(first, if mask == Mask::Diagonal { first + rows } else { bk }, mask);
+        }
     };
 
     let ends_inside = (j + 1) * bk > keys;
     if causal {
         let crosses = (j + 1) * bk > i * bq + 1;
         let visible = j * bk < (i + 1) * bq;
-        when(visible & (ends_inside | crosses), || step(true));
-        when(visible & !(ends_inside | crosses), || step(false));
+        if bq == bk {
+            when(visible & ends_inside, || step(Mask::Any));
+            when(visible & !ends_inside & crosses, || step(Mask::Diagonal));
+        } else {
+            when(visible & (ends_inside | crosses), || step(Mask::Any));
+        }
+        when(visible & !(ends_inside | crosses), || step(Mask::Nothing));
     } else {
-        when(ends_inside, || step(true));
-        when(!ends_inside, || step(false));
+        when(ends_inside, || step(Mask::Any));
+        when(!ends_inside, || step(Mask::Nothing));
     }
-    when(j == num_programs(2) - 1, || o[0] = (acc[..] / sum[..]).to());
+    when(j == num_programs(3) - 1, || o[0] = (acc[..] / lanes(sum[..], d)).to());
 }
 
 /// Records `flash_attention` for element type `T`; head counts and lengths are symbolic, `hq` a multiple of `hkv`.
@@ -107,20 +150,30 @@ pub fn kernel<T: Mxu<Acc = f32>>(tile: Tile, attention: Attention) -> Result<Ker
     let Tile { bq, bk } = tile;
     let Attention { head_dim: d, causal, .. } = attention;
     let [hq, hkv, s, t] = dims(["hq", "hkv", "s", "t"]);
-    // A block that the causal mask hides is replaced by the last visible one, which is there already.
-    let key_block = move |[h, i, j]: [Idx; 3]| {
-        let j = if causal { j.min(((i + 1) * bq - 1) / bk) } else { j };
-        (h * hkv.get() / hq.get(), j, 0)
+    // Query head `h`, which is number `g` of those that share key head `shared`. The caller counts them: the scalar core has
+    // no divider.
+    let head = move |shared: Idx, g: Idx| shared * num_programs(1) + g;
+    // At a step that the causal mask hides, the blocks of the next query row are fetched: nothing else would hide that.
+    let hidden = move |i: Idx, j: Idx| (j * bk + 1 - (i + 1) * bq).max(0).min(1);
+    let key_block = move |[shared, _, i, j]: [Idx; 4]| {
+        let j = if causal { j - j * hidden(i, j) } else { j };
+        (shared, j, 0)
+    };
+    let query_block = move |[shared, g, i, j]: [Idx; 4]| {
+        let i = if causal { i + hidden(i, j) * (s.get() - (i + 1) * bq).max(0).min(1) } else { i };
+        (head(shared, g), i, 0)
     };
     flash_attention::<T, _> {
-        grid: grid([par(hq), par(s.div_ceil(bq)), seq(t.div_ceil(bk))]),
-        q: array((hq, s, d)).block([1, bq, d], |[h, i, _]| (h, i, 0)),
+        grid: grid([par(hkv), par(hq.div_floor(hkv)), par(s.div_ceil(bq)), seq(t.div_ceil(bk))])
+            .demand(hq.multiple_of(hkv)),
+        q: array((hq, s, d)).block([1, bq, d], query_block),
         k: array((hkv, t, d)).block([1, bk, d], key_block),
         v: array((hkv, t, d)).block([1, bk, d], key_block),
-        o: array((hq, s, d)).block([1, bq, d], |[h, i, _]| (h, i, 0)),
-        top: vmem([bq, 1]),
-        sum: vmem([bq, 1]),
+        o: array((hq, s, d)).block([1, bq, d], move |[shared, g, i, _]| (head(shared, g), i, 0)),
+        top: vmem([bq, LANES]),
+        sum: vmem([bq, LANES]),
         acc: vmem([bq, d]),
+        scaled: vmem([bq, d]),
         keys: t,
         attention,
     }

@@ -13,17 +13,21 @@ fn check<T: Mxu<Acc = f32> + Number>(tolerance: f64) {
     for d in [64, 128, 256] {
         for causal in [false, true] {
             let what = Attention::new(d, causal);
-            let kernel = flash_attention::kernel::<T>(Tile { bq: 64, bk: 128 }, what).unwrap();
-            for (hkv, s, t) in [(1, 100, 100), (2, 130, 257), (2, 64, 128), (1, 1, 5)] {
-                let sizes = AttentionSizes { hq: 8, hkv, s, t, d };
-                let q = array::<T>(1, &[8, s, d]);
-                let (k, v) = (array::<T>(2, &[hkv, t, d]), array::<T>(3, &[hkv, t, d]));
-                let out = kernel.run(&[("q", &q), ("k", &k), ("v", &v)]);
-                let out = out.unwrap_or_else(|report| panic!("{sizes:?}\n{report}"));
-                let scale = f64::from(what.scale);
-                let want = reference::attention(&q.to_f64(), &k.to_f64(), &v.to_f64(), sizes, scale, causal);
-                let e = error(&out["o"], &want);
-                assert!(e < tolerance, "{} {sizes:?} causal {causal}: {e}", T::NAME);
+            // With square blocks the diagonal goes from corner to corner, and a block is taken in two halves.
+            for (bq, bk) in [(64, 128), (64, 64), (128, 64)] {
+                let kernel = flash_attention::kernel::<T>(Tile { bq, bk }, what).unwrap();
+                for (hkv, s, t) in [(1, 100, 100), (2, 130, 257), (4, 200, 70), (2, 64, 128), (1, 1, 5)] {
+                    let sizes = AttentionSizes { hq: 8, hkv, s, t, d };
+                    let q = array::<T>(1, &[8, s, d]);
+                    let (k, v) = (array::<T>(2, &[hkv, t, d]), array::<T>(3, &[hkv, t, d]));
+                    let out = kernel.run(&[("q", &q), ("k", &k), ("v", &v)]);
+                    let out = out.unwrap_or_else(|report| panic!("{sizes:?}\n{report}"));
+                    let scale = f64::from(what.scale);
+                    let want =
+                        reference::attention(&q.to_f64(), &k.to_f64(), &v.to_f64(), sizes, scale, causal);
+                    let e = error(&out["o"], &want);
+                    assert!(e < tolerance, "{} {bq} x {bk} {sizes:?} causal {causal}: {e}", T::NAME);
+                }
             }
         }
     }

@@ -27,6 +27,11 @@ impl Dim {
         Size::from(self).div_ceil(by)
     }
 
+    /// The largest integer not above `self / by`, such as how many query heads share a key head.
+    pub fn div_floor(self, by: impl Into<Size>) -> Size {
+        Size::from(self).div_floor(by)
+    }
+
     /// The dim as a traced integer, for the kernel's body or a block map.
     #[track_caller]
     pub fn get(self) -> Idx {
@@ -44,6 +49,12 @@ impl Size {
     #[must_use]
     pub fn div_ceil(self, by: usize) -> Self {
         Self(DimExpr::op(DimOp::CeilDiv, self.0, by.into()))
+    }
+
+    /// The largest integer not above `self / by`.
+    #[must_use]
+    pub fn div_floor(self, by: impl Into<Self>) -> Self {
+        Self(DimExpr::op(DimOp::FloorDiv, self.0, by.into().0))
     }
 
     /// The larger one.

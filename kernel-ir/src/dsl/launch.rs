@@ -75,8 +75,8 @@ impl Dim {
     }
 
     /// Demands that `self` is a multiple of `n`.
-    pub fn multiple_of(self, n: usize) -> Demand {
-        let left = DimExpr::op(crate::ir::DimOp::Mod, DimExpr::dim(self.name()), n.into());
+    pub fn multiple_of(self, n: impl Into<Size>) -> Demand {
+        let left = DimExpr::op(crate::ir::DimOp::Mod, DimExpr::dim(self.name()), n.into().0);
         Demand { compare: DimCompare::Eq, left, right: DimExpr::Const(0) }
     }
 }
