@@ -43,3 +43,11 @@ fn attention_of_bf16_equals_a_float64_softmax() {
     // Weights are rounded to bfloat16 before they meet the values, and the result once more.
     check::<bf16>(1e-2);
 }
+
+#[test]
+fn query_heads_that_share_no_key_head_are_refused() {
+    let kernel = flash_attention::kernel::<f32>(Tile { bq: 64, bk: 64 }, Attention::new(64, true)).unwrap();
+    let (q, k) = (array::<f32>(1, &[8, 10, 64]), array::<f32>(2, &[3, 10, 64]));
+    let report = kernel.run(&[("q", &q), ("k", &k), ("v", &k)]).unwrap_err().to_string();
+    assert!(report.contains("mod(hq, hkv) == 0"), "{report}");
+}
