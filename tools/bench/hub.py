@@ -65,12 +65,12 @@ def downloads(program, folder):
         server.terminate()
         server.wait()
     out = []
-    for state, goal in (("cold", 3), ("warm", 20)):
+    for state, goal, of in (("cold", 3, ""), ("warm", 20, ", process against process")):
         # The first run warms the machine's own caches.
         ours, whole, call = (1e3 * statistics.median(t[1:]) for t in times[state])
         out.append(
             {
-                "case": f"get, {FILES} files, {state}, ms (goal: {goal}x)",
+                "case": f"get, {FILES} files, {state}, ms (goal: {goal}x{of})",
                 "ours": ours,
                 "snapshot_download": call,
                 "x faster": call / ours,
