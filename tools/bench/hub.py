@@ -88,7 +88,8 @@ def load(root):
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     said = lines[-1]
     step = said["versions"] // len(said["server_mb"])
-    memory = [{"case": f"  memory of the hub after {step * at:,}, MB", "ours": mb} for at, mb in enumerate(said["server_mb"], 1)]
+    grown = enumerate(said["server_mb"], 1)
+    memory = [{"case": f"  memory of the hub after {step * at:,}, MB", "ours": mb} for at, mb in grown]
     return [
         {"case": f"{said['clients']} clients, {said['versions']:,} versions: errors", "ours": said["errors"]},
         {"case": "  versions published and read back a second", "ours": said["versions"] / said["seconds"]},

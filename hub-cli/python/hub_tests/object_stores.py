@@ -1,4 +1,7 @@
-"""Object stores on this machine: moto's S3, and Azurite, Microsoft's emulator of Azure's blobs. Each has one empty bucket called `hub`."""
+"""Object stores on this machine: moto's S3, and Azurite, Microsoft's emulator of Azure's blobs.
+
+Each has one bucket, empty, called `hub`.
+"""
 
 import base64
 import contextlib

@@ -97,6 +97,7 @@ def test_commits_that_name_no_parent_all_get_in(servers):
 def test_the_operators_tools_find_the_store(servers, store):
     folder, _ = servers
     environment = {**os.environ, **store[1]}
+
     def hub(*command):
         command = [CLI, "hub", *command, "--json"]
         return json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)
