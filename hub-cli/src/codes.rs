@@ -215,9 +215,10 @@ codes! {
     Quota "H0509" "the owner's quota is used up"
         "The operator of this hub limits how many bytes a user or organisation may store. Delete repositories that are not needed, or ask the \
          operator: `kernels-cli hub owner NAME --quota BYTES` changes the limit.";
-    Conflict "H0510" "the pull request cannot be merged"
-        "The branch has changed the same files in another way since the pull request was opened, or the pull request is closed. Open a new one \
-         from the branch as it is now.";
+    Conflict "H0510" "both sides have changed"
+        "A pull request: the branch has changed the same files in another way since it was opened, or it is closed. Open a new one from the \
+         branch as it is now. `hub import`: the version has commits that were made on this hub, and those of another hub would hide them. Keep \
+         what is published in one place apart from what is imported: under another owner, or on another hub.";
     Account "H0511" "there is no such user or token"
         "`kernels-cli hub token ls` and `kernels-cli hub owner` show what the operator has recorded.";
     Tls "H0512" "the certificate cannot be used"
