@@ -8,7 +8,7 @@ use kernels::reference::{AttentionSizes, attention};
 fn main() -> anyhow::Result<()> {
     let sizes = AttentionSizes { hq: 8, hkv: 2, s: 300, t: 300, d: 64 };
     let what = Attention::new(sizes.d, true);
-    let kernel = flash_attention::kernel::<f32>(Tile { bq: 128, bk: 128 }, what)?;
+    let kernel = flash_attention::kernel::<f32>(Tile { bq: 128, bk: 128, cores: 1 }, what)?;
 
     let wave = |n: usize, step: f32| (0..n).map(|i| (i as f32 * step).sin()).collect::<Vec<_>>();
     let q = Array::new([sizes.hq, sizes.s, sizes.d], wave(sizes.hq * sizes.s * sizes.d, 0.37))?;

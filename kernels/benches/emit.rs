@@ -13,8 +13,8 @@ const RUNS: usize = 9;
 
 fn main() -> Result<(), Report> {
     let tile = ragged_dot::Tile { bm: 1024, bn: 768, bk: 2048, slots: 3, rows: &[128, 256, 384] };
-    let square = matmul::Tile { bm: 512, bk: 512, bn: 512 };
-    let blocks = flash_attention::Tile { bq: 512, bk: 512 };
+    let square = matmul::Tile { bm: 512, bk: 512, bn: 512, cores: 2 };
+    let blocks = flash_attention::Tile { bq: 512, bk: 512, cores: 2 };
     time("matmul", || matmul::kernel::<bf16>(square, true))?;
     time("ragged_dot", || ragged_dot::kernel::<bf16>(tile, RhsLayout::Gnk, &[]))?;
     time("flash_attention", || flash_attention::kernel::<bf16>(blocks, Attention::new(128, true)))

@@ -13,13 +13,16 @@ use kernel_ir::prelude::*;
 
 use crate::edge_copy::{LANES, PACKED, keep};
 
-/// Block sizes.
+/// How the work is cut: block sizes, and who shares the heads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tile {
     /// Query rows of a block.
     pub bq: usize,
     /// Keys of a block.
     pub bk: usize,
+    /// Cores that share the key heads: 2 demands that there are an even number of them, and is twice as fast on v4 and
+    /// v5p, where libtpu shares parallel axes of static extent between the two cores of a chip.
+    pub cores: usize,
 }
 
 /// What the kernel computes, beside its shapes.
@@ -77,7 +80,7 @@ fn flash_attention<T: Mxu<Acc = f32>>(
     attention: Host<Attention>,
 ) {
     let Attention { causal, scale, head_dim: d } = attention.0;
-    let (i, j) = (program_id(2), program_id(3));
+    let (i, j) = (program_id(3), program_id(4));
     let (bq, bk) = (q.dims()[1], k.dims()[1]);
     let keys = keys.get();
     let rows = if bq.is_multiple_of(2 * PACKED) { bq / 2 } else { bq };
@@ -139,7 +142,7 @@ fn flash_attention<T: Mxu<Acc = f32>>(
         when(ends_inside, || step(Mask::Any));
         when(!ends_inside, || step(Mask::Nothing));
     }
-    when(j == num_programs(3) - 1, || o[0] = (acc[..] / lanes(sum[..], d)).to());
+    when(j == num_programs(4) - 1, || o[0] = (acc[..] / lanes(sum[..], d)).to());
 }
 
 /// Records `flash_attention` for element type `T`; head counts and lengths are symbolic, `hq` a multiple of `hkv`.
@@ -147,29 +150,39 @@ fn flash_attention<T: Mxu<Acc = f32>>(
 /// # Errors
 /// If the tile breaks a rule of the TPU, e.g. its VMEM budget.
 pub fn kernel<T: Mxu<Acc = f32>>(tile: Tile, attention: Attention) -> Result<Kernel, Report> {
-    let Tile { bq, bk } = tile;
+    let Tile { bq, bk, cores } = tile;
     let Attention { head_dim: d, causal, .. } = attention;
     let [hq, hkv, s, t] = dims(["hq", "hkv", "s", "t"]);
-    // Query head `h`, which is number `g` of those that share key head `shared`. The caller counts them: the scalar core has
-    // no divider.
-    let head = move |shared: Idx, g: Idx| shared * num_programs(1) + g;
+    let key_head = |core: Idx, n: Idx| core * num_programs(1) + n;
+    // Number `g` of the query heads that share a key head. The caller counts them: the scalar core has no divider.
+    let query_head = move |core: Idx, n: Idx, g: Idx| key_head(core, n) * num_programs(2) + g;
     // At a step that the causal mask hides, the blocks of the next query row are fetched: nothing else would hide that.
     let hidden = move |i: Idx, j: Idx| (j * bk + 1 - (i + 1) * bq).max(0).min(1);
-    let key_block = move |[shared, _, i, j]: [Idx; 4]| {
+    let key_block = move |[core, n, _, i, j]: [Idx; 5]| {
         let j = if causal { j - j * hidden(i, j) } else { j };
-        (shared, j, 0)
+        (key_head(core, n), j, 0)
     };
-    let query_block = move |[shared, g, i, j]: [Idx; 4]| {
+    let query_block = move |[core, n, g, i, j]: [Idx; 5]| {
         let i = if causal { i + hidden(i, j) * (s.get() - (i + 1) * bq).max(0).min(1) } else { i };
-        (head(shared, g), i, 0)
+        (query_head(core, n, g), i, 0)
     };
+    let mut axes = grid([
+        par(cores),
+        par(hkv.div_ceil(cores)),
+        par(hq.div_floor(hkv)),
+        par(s.div_ceil(bq)),
+        seq(t.div_ceil(bk)),
+    ])
+    .demand(hq.multiple_of(hkv));
+    if cores > 1 {
+        axes = axes.demand(hkv.multiple_of(cores));
+    }
     flash_attention::<T, _> {
-        grid: grid([par(hkv), par(hq.div_floor(hkv)), par(s.div_ceil(bq)), seq(t.div_ceil(bk))])
-            .demand(hq.multiple_of(hkv)),
+        grid: axes,
         q: array((hq, s, d)).block([1, bq, d], query_block),
         k: array((hkv, t, d)).block([1, bk, d], key_block),
         v: array((hkv, t, d)).block([1, bk, d], key_block),
-        o: array((hq, s, d)).block([1, bq, d], move |[shared, g, i, _]| (head(shared, g), i, 0)),
+        o: array((hq, s, d)).block([1, bq, d], move |[core, n, g, i, _]| (query_head(core, n, g), i, 0)),
         top: vmem([bq, LANES]),
         sum: vmem([bq, LANES]),
         acc: vmem([bq, d]),

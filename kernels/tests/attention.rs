@@ -14,9 +14,12 @@ fn check<T: Mxu<Acc = f32> + Number>(tolerance: f64) {
         for causal in [false, true] {
             let what = Attention::new(d, causal);
             // With square blocks the diagonal goes from corner to corner, and a block is taken in two halves.
-            for (bq, bk) in [(64, 128), (64, 64), (128, 64)] {
-                let kernel = flash_attention::kernel::<T>(Tile { bq, bk }, what).unwrap();
+            for (bq, bk, cores) in [(64, 128, 1), (64, 64, 1), (128, 64, 1), (64, 64, 2)] {
+                let kernel = flash_attention::kernel::<T>(Tile { bq, bk, cores }, what).unwrap();
                 for (hkv, s, t) in [(1, 100, 100), (2, 130, 257), (4, 200, 70), (2, 64, 128), (1, 1, 5)] {
+                    if hkv % cores != 0 {
+                        continue;
+                    }
                     let sizes = AttentionSizes { hq: 8, hkv, s, t, d };
                     let q = array::<T>(1, &[8, s, d]);
                     let (k, v) = (array::<T>(2, &[hkv, t, d]), array::<T>(3, &[hkv, t, d]));
@@ -26,7 +29,11 @@ fn check<T: Mxu<Acc = f32> + Number>(tolerance: f64) {
                     let want =
                         reference::attention(&q.to_f64(), &k.to_f64(), &v.to_f64(), sizes, scale, causal);
                     let e = error(&out["o"], &want);
-                    assert!(e < tolerance, "{} {bq} x {bk} {sizes:?} causal {causal}: {e}", T::NAME);
+                    assert!(
+                        e < tolerance,
+                        "{} {bq} x {bk}, {cores} cores, {sizes:?} causal {causal}: {e}",
+                        T::NAME
+                    );
                 }
             }
         }
@@ -46,8 +53,11 @@ fn attention_of_bf16_equals_a_float64_softmax() {
 
 #[test]
 fn query_heads_that_share_no_key_head_are_refused() {
-    let kernel = flash_attention::kernel::<f32>(Tile { bq: 64, bk: 64 }, Attention::new(64, true)).unwrap();
-    let (q, k) = (array::<f32>(1, &[8, 10, 64]), array::<f32>(2, &[3, 10, 64]));
-    let report = kernel.run(&[("q", &q), ("k", &k), ("v", &k)]).unwrap_err().to_string();
-    assert!(report.contains("mod(hq, hkv) == 0"), "{report}");
+    let tile = Tile { bq: 64, bk: 64, cores: 2 };
+    let kernel = flash_attention::kernel::<f32>(tile, Attention::new(64, true)).unwrap();
+    for (hq, hkv, demand) in [(8, 6, "mod(hq, hkv) == 0"), (9, 3, "mod(hkv, 2) == 0")] {
+        let (q, k) = (array::<f32>(1, &[hq, 10, 64]), array::<f32>(2, &[hkv, 10, 64]));
+        let report = kernel.run(&[("q", &q), ("k", &k), ("v", &k)]).unwrap_err().to_string();
+        assert!(report.contains(demand), "{report}");
+    }
 }

@@ -21,7 +21,7 @@ fn comes_back(kernel: &Kernel, arguments: &[(&str, Array)]) {
 }
 
 fn matmuls<T: Mxu<Acc = f32> + Number>() {
-    let tile = matmul::Tile { bm: 32, bk: 128, bn: 128 };
+    let tile = matmul::Tile { bm: 32, bk: 128, bn: 128, cores: 1 };
     let kernel = matmul::kernel::<T>(tile, false).unwrap();
     comes_back(&kernel, &[("x", array::<T>(1, &[33, 129])), ("y", array::<T>(2, &[129, 127]))]);
     let exact = matmul::kernel::<T>(tile, true).unwrap();
@@ -69,7 +69,8 @@ fn tgmm_comes_back() {
 fn attentions<T: Mxu<Acc = f32> + Number>() {
     for causal in [false, true] {
         let what = flash_attention::Attention::new(64, causal);
-        let kernel = flash_attention::kernel::<T>(flash_attention::Tile { bq: 64, bk: 128 }, what).unwrap();
+        let kernel =
+            flash_attention::kernel::<T>(flash_attention::Tile { bq: 64, bk: 128, cores: 1 }, what).unwrap();
         let q = array::<T>(1, &[8, 130, 64]);
         let (k, v) = (array::<T>(2, &[2, 257, 64]), array::<T>(3, &[2, 257, 64]));
         comes_back(&kernel, &[("q", q), ("k", k), ("v", v)]);

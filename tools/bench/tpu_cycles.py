@@ -21,8 +21,6 @@ PEERS = {
     "flash_attention llama3 4096": ("tk_splash/llama3_4k/1024,1024,1024,111,0,4", {}),
 }
 
-# The model loses the grid's indices of these: their copies for the next step stand further behind the branch than it follows.
-NOT_FOLLOWED = {("flash_attention llama3 4096", "v7x")}
 
 
 def tool():
@@ -45,8 +43,6 @@ def rows(root):
         for case in common.rust(root, "modules", folder):
             peer, limits = PEERS[case["case"]]
             for tpu, topology in TPUS.items():
-                if (case["case"], tpu) in NOT_FOLLOWED:
-                    continue
                 ours, our_mb = price(where, [case["file"], "--inputs", inputs(folder, case)], topology, folder)
                 theirs, their_mb = price(where, ["--kernel", peer], topology, folder)
                 row = {"kernel": case["case"], "tpu": tpu, "ours": ours, "peer": theirs}

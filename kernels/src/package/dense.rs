@@ -7,11 +7,17 @@ use super::{ArrayInterface, Builder, Element, PackagedOp, Variant};
 use crate::flash_attention::{self, Attention};
 use crate::matmul;
 
+const fn block(size: usize, cores: usize) -> matmul::Tile {
+    matmul::Tile { bm: size, bk: size, bn: size, cores }
+}
+
 /// Tiles, and whether the module demands that `bk` divides K.
-const MATMUL: [(matmul::Tile, bool); 3] = [
-    (matmul::Tile { bm: 1024, bk: 1024, bn: 1024 }, true),
-    (matmul::Tile { bm: 512, bk: 512, bn: 512 }, true),
-    (matmul::Tile { bm: 512, bk: 512, bn: 512 }, false),
+const MATMUL: [(matmul::Tile, bool); 5] = [
+    (block(1024, 2), true),
+    (block(1024, 1), true),
+    (block(512, 2), true),
+    (block(512, 1), true),
+    (block(512, 1), false),
 ];
 
 pub(super) fn matmul(name: &str) -> Result<PackagedOp, Report> {
@@ -23,7 +29,13 @@ pub(super) fn matmul(name: &str) -> Result<PackagedOp, Report> {
                 Element::Bf16 => matmul::kernel::<bf16>(tile, exact)?,
                 Element::F32 => matmul::kernel::<f32>(tile, exact)?,
             };
-            let sizes = [("bm", tile.bm), ("bk", tile.bk), ("bn", tile.bn), ("exact", usize::from(exact))];
+            let sizes = [
+                ("bm", tile.bm),
+                ("bk", tile.bk),
+                ("bn", tile.bn),
+                ("cores", tile.cores),
+                ("exact", usize::from(exact)),
+            ];
             builder.add(Variant { element, tile: &sizes, demands: vec![], kernel })?;
         }
     }
@@ -32,9 +44,13 @@ pub(super) fn matmul(name: &str) -> Result<PackagedOp, Report> {
 
 const HEAD_DIMS: [usize; 3] = [64, 128, 256];
 
-/// Blocks, and the fewest queries and keys for which they are taken: with fewer, much of a larger block would stick out.
-const ATTENTION: [(flash_attention::Tile, usize); 2] =
-    [(flash_attention::Tile { bq: 1024, bk: 1024 }, 1024), (flash_attention::Tile { bq: 512, bk: 512 }, 0)];
+const fn square(size: usize, cores: usize) -> flash_attention::Tile {
+    flash_attention::Tile { bq: size, bk: size, cores }
+}
+
+/// Tiles, and the fewest queries and keys for which they are taken: with fewer, much of a larger block would stick out.
+const ATTENTION: [(flash_attention::Tile, usize); 3] =
+    [(square(1024, 2), 1024), (square(1024, 1), 1024), (square(512, 1), 0)];
 
 pub(super) fn flash_attention(name: &str, causal: bool) -> Result<PackagedOp, Report> {
     let doc = "softmax(q k^T / sqrt(d)) v; query heads share key heads when there are fewer of them.";
@@ -51,7 +67,7 @@ pub(super) fn flash_attention(name: &str, causal: bool) -> Result<PackagedOp, Re
                     Element::Bf16 => flash_attention::kernel::<bf16>(tile, attention)?,
                     Element::F32 => flash_attention::kernel::<f32>(tile, attention)?,
                 };
-                let sizes = [("bq", tile.bq), ("bk", tile.bk), ("d", head_dim)];
+                let sizes = [("bq", tile.bq), ("bk", tile.bk), ("d", head_dim), ("cores", tile.cores)];
                 let mut demands = vec![d.exactly(head_dim)];
                 if fewest > 0 {
                     demands.extend([s.at_least(fewest), t.at_least(fewest)]);
