@@ -22,7 +22,6 @@ PEERS = {
 }
 
 
-
 def tool():
     """The folder of the tool, or None."""
     root = pathlib.Path(__file__).resolve().parents[2]
