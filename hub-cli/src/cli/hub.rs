@@ -140,7 +140,7 @@ pub(crate) struct Import {
     /// Only this version; can be repeated [default: all]
     #[arg(long = "version", value_name = "N")]
     pub(crate) versions: Vec<u32>,
-    /// Make a new repository private
+    /// Make a new repository private, as it is anyway if it is private there
     #[arg(long)]
     pub(crate) private: bool,
 }

@@ -43,9 +43,10 @@ pub(super) fn run(args: &Mirror, hub: &HubSettings, allow_http_token: bool, outp
     if versions.is_empty() {
         return Err(Error::new(Code::RevisionNotFound, format!("{from} has no versions to copy")));
     }
+    let private = args.private || source.is_private(&from)?;
     let mut done = Vec::new();
     for version in versions {
-        done.push(mirror((&source, &from), (&target, token.as_ref(), &to), version, args.private)?);
+        done.push(mirror((&source, &from), (&target, token.as_ref(), &to), version, private)?);
     }
     output.summary(
         json!({"from": hub.endpoint.to_string(), "to": endpoint.to_string(), "versions": done}),

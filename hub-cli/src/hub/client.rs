@@ -111,6 +111,20 @@ impl Client {
         found.cloned().ok_or_else(|| missing_revision(repo, revision, heads.versions().into_keys()))
     }
 
+    /// Whether `repo` is private, so that a copy of it should be too.
+    ///
+    /// # Errors
+    /// `H02xx`.
+    pub fn is_private(&self, repo: &RepoId) -> Result<bool> {
+        #[derive(Deserialize)]
+        struct Info {
+            #[serde(default)]
+            private: bool,
+        }
+        let (info, _): (Info, _) = self.transport.get_json(self.api(repo, &[]), &repo.to_string())?;
+        Ok(info.private)
+    }
+
     /// Whether the hub calls `owner` a trusted publisher of kernels.
     ///
     /// # Errors

@@ -80,6 +80,20 @@ fn new_commits_come_and_those_made_here_stay() -> Result<()> {
 }
 
 #[test]
+fn a_private_kernel_stays_private() -> Result<()> {
+    let (from, to) = (Bench::new(), Bench::new());
+    let package = toy_package(&from.folder.path().join("secret"), 1, "secret");
+    publish(&from.client(), None, &package, &repo(), Version(1), true)?;
+    assert!(from.client().is_private(&repo())?);
+    assert_eq!(import(&from, &to, &[]).code, 0);
+    assert!(to.client().is_private(&repo())?);
+    let other = Bench::new();
+    let copied = from.cli(&["mirror", "acme/toy-kernel", "--to", &other.hub.endpoint()]);
+    assert!(copied.code == 0 && other.client().is_private(&repo())?, "{copied:?}");
+    Ok(())
+}
+
+#[test]
 fn an_import_needs_a_network_and_a_hub() {
     let bench = Bench::new();
     let root = bench.folder.path().join("elsewhere").display().to_string();

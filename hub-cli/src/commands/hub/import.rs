@@ -51,7 +51,7 @@ fn import(
 ) -> Result<Vec<Value>> {
     let heads = client.heads(id)?;
     let refs = wanted(&heads, id, &args.versions)?;
-    match store.create(id, args.private, id.owner()) {
+    match store.create(id, args.private || client.is_private(id)?, id.owner()) {
         Err(e) if e.code() != Code::Exists => return Err(e),
         _ => {}
     }
