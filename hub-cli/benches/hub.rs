@@ -19,7 +19,10 @@ use hub_cli::hub::{
 use hub_cli::package::{Backend, Digest, LocalPackage, Metadata};
 
 const CLIENTS: usize = 64;
+/// So many that memory which grows with what was done shows beside memory that is merely warm.
 const VERSIONS: usize = 4000;
+/// How often memory is looked at on the way.
+const SAMPLES: usize = 8;
 /// So many clients share one repository; each of the others has its own.
 const SHARING: usize = 16;
 
@@ -133,9 +136,8 @@ fn main() {
                 }
             });
         }
-        // A sample at every quarter of the way.
-        for quarter in 1..=8 {
-            while next.load(Ordering::SeqCst) < VERSIONS * quarter / 8 {
+        for sample in 1..=SAMPLES {
+            while next.load(Ordering::SeqCst) < VERSIONS * sample / SAMPLES {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             memory.push(server.memory());

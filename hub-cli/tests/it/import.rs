@@ -94,6 +94,19 @@ fn a_private_kernel_stays_private() -> Result<()> {
 }
 
 #[test]
+fn what_get_refuses_is_not_imported() -> Result<()> {
+    let (from, to) = (Bench::new(), Bench::new());
+    let published = from.publish(1, "one")?;
+    // A branch for version 2 whose packages say that they are version 1.
+    let branch = json!({"startingPoint": published.commit});
+    assert_eq!(from.post(&format!("{REPO}/branch/v2"), branch).status(), 200);
+    let refused = import(&from, &to, &[]);
+    assert!(refused.code == 1 && refused.err.contains("H0306"), "{refused:?}");
+    assert!(to.client().heads(&repo()).is_err(), "no repository was made");
+    Ok(())
+}
+
+#[test]
 fn an_import_needs_a_network_and_a_hub() {
     let bench = Bench::new();
     let root = bench.folder.path().join("elsewhere").display().to_string();
@@ -102,4 +115,5 @@ fn an_import_needs_a_network_and_a_hub() {
     assert!(offline.code == 1 && offline.err.contains("H0211"), "{offline:?}");
     let none = bench.cli(&import);
     assert!(none.code == 1 && none.err.contains("H0202"), "{none:?}");
+    assert!(!bench.folder.path().join("elsewhere").exists(), "nothing came, so nothing is made");
 }

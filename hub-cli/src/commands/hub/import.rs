@@ -1,13 +1,13 @@
 //! `hub import`: kernels of another hub come to a hub of one's own, under the same commit ids.
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::cli::hub::Import;
 use crate::error::{Code, Error, Result};
 use crate::hub::oid::CommitId;
-use crate::hub::{Client, Heads, RepoId, Revision, Wanted, fetch};
+use crate::hub::{Client, Fetched, RemoteFile, RepoId, Version, Wanted, fetch};
 use crate::output::{Output, count};
 use crate::server::store::{Change, NewCommit, RefKind, RefName, Store, Tree};
 use crate::settings::HubSettings;
@@ -19,11 +19,16 @@ pub(super) fn run(args: &Import, source: &HubSettings, output: &Output) -> Resul
         );
     }
     let repos = args.repos.iter().map(|repo| repo.parse()).collect::<Result<Vec<RepoId>>>()?;
-    let store = Store::open_or_attach(&args.hub.root)?;
     let client = source.client()?;
+    // All of it is here and checked before anything of it is kept.
+    let arrived = repos
+        .iter()
+        .map(|id| Ok((id, client.is_private(id)?, bring(&client, source, id, &args.versions, output)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let store = Store::open_or_attach(&args.hub.root)?;
     let mut imported = Vec::new();
-    for repo in &repos {
-        imported.extend(import(&store, (&client, source), repo, args, output)?);
+    for (id, private, versions) in arrived {
+        imported.extend(keep(&store, &client, id, args.private || private, versions)?);
     }
     let root = args.hub.root.display();
     output.summary(json!({"from": source.endpoint.to_string(), "refs": imported}), || {
@@ -41,30 +46,69 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Brings the wanted versions of one repository with the tags that lead to them, and its card.
-fn import(
-    store: &Store,
-    (client, settings): (&Client, &HubSettings),
+/// A version that lies in the cache, checked.
+struct Arrived {
+    commit: CommitId,
+    /// The version's branch, and the tags that lead to the same commit.
+    names: Vec<RefName>,
+    /// Its files, and where each lies.
+    files: Vec<(RemoteFile, PathBuf)>,
+}
+
+/// Fetches the wanted versions of one repository, all without any, as `get` does.
+fn bring(
+    client: &Client,
+    settings: &HubSettings,
     id: &RepoId,
-    args: &Import,
+    wanted: &[u32],
     output: &Output,
-) -> Result<Vec<Value>> {
+) -> Result<Vec<Arrived>> {
     let heads = client.heads(id)?;
-    let refs = wanted(&heads, id, &args.versions)?;
-    match store.create(id, args.private || client.is_private(id)?, id.owner()) {
+    let versions = match wanted {
+        [] => heads.versions().into_keys().collect(),
+        some => some.iter().copied().map(Version).collect::<Vec<_>>(),
+    };
+    if versions.is_empty() {
+        return Err(Error::new(Code::RevisionNotFound, format!("{id} has no versions to import")));
+    }
+    let mut arrived = Vec::new();
+    for version in versions {
+        let wanted = Wanted { repo: id.clone(), revision: version.into(), variants: vec![] };
+        let Fetched { commit, snapshot, .. } =
+            fetch(client, &settings.cache, &wanted, &mut output.progress())?;
+        let files = client.files(id, &commit)?.into_iter().filter(|file| !file.path.is_bytecode());
+        let placed = |file: RemoteFile| {
+            let at = file.path.under(&snapshot);
+            (file, at)
+        };
+        let files = files.map(placed).collect();
+        let mut names = vec![RefName::new(RefKind::Branch, &version.branch())?];
+        for (tag, _) in heads.tags.iter().filter(|(_, tagged)| **tagged == commit) {
+            names.push(RefName::new(RefKind::Tag, tag)?);
+        }
+        arrived.push(Arrived { commit, names, files });
+    }
+    Ok(arrived)
+}
+
+/// Keeps versions that have arrived, and the card; a repository that is not there yet is made.
+fn keep(
+    store: &Store,
+    client: &Client,
+    id: &RepoId,
+    private: bool,
+    versions: Vec<Arrived>,
+) -> Result<Vec<Value>> {
+    match store.create(id, private, id.owner()) {
         Err(e) if e.code() != Code::Exists => return Err(e),
         _ => {}
     }
     let repo = store.repo(id)?;
     let mut rows = Vec::new();
-    for (commit, names) in refs {
-        let wanted =
-            Wanted { repo: id.clone(), revision: Revision::Commit(commit.clone()), variants: vec![] };
-        let fetched = fetch(client, &settings.cache, &wanted, &mut output.progress())?;
+    for Arrived { commit, names, files } in versions {
         let mut tree = Tree::default();
-        for file in client.files(id, &commit)?.into_iter().filter(|file| !file.path.is_bytecode()) {
-            let stored = repo.import_file(&file.oid, &file.path.under(&fetched.snapshot))?;
-            tree.files.insert(file.path, stored);
+        for (file, at) in files {
+            tree.files.insert(file.path, repo.import_file(&file.oid, &at)?);
         }
         for name in names {
             let new = repo.import(&name, &commit, &tree, &client.endpoint().to_string())?;
@@ -80,29 +124,4 @@ fn import(
         repo.commit_to(&main, &NewCommit { changes, title, description, author, parent: None })?;
     }
     Ok(rows)
-}
-
-/// The commits to bring, with the branches and tags that lead to each.
-fn wanted(heads: &Heads, id: &RepoId, versions: &[u32]) -> Result<BTreeMap<CommitId, Vec<RefName>>> {
-    let there = heads.versions();
-    let missing = versions.iter().find(|wanted| !there.keys().any(|version| version.0 == **wanted));
-    if let Some(version) = missing {
-        return Err(Error::new(Code::RevisionNotFound, format!("{id} has no version v{version}")));
-    }
-    let mut refs: BTreeMap<CommitId, Vec<RefName>> = BTreeMap::new();
-    for (version, commit) in there {
-        if versions.is_empty() || versions.contains(&version.0) {
-            let name = RefName::new(RefKind::Branch, &version.branch())?;
-            refs.entry(commit.clone()).or_default().push(name);
-        }
-    }
-    if refs.is_empty() {
-        return Err(Error::new(Code::RevisionNotFound, format!("{id} has no versions to import")));
-    }
-    for (tag, commit) in &heads.tags {
-        if let Some(names) = refs.get_mut(commit) {
-            names.push(RefName::new(RefKind::Tag, tag)?);
-        }
-    }
-    Ok(refs)
 }
