@@ -24,11 +24,8 @@ PEERS = {
 
 def tool():
     """The folder of the tool, or None."""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    for place in (os.environ.get("TPU_CYCLES"), root.parent / "shared/tools/tpu_cycles"):
-        if place and (pathlib.Path(place) / "static_profile.py").exists():
-            return pathlib.Path(place)
-    return None
+    place = os.environ.get("TPU_CYCLES")
+    return pathlib.Path(place) if place and (pathlib.Path(place) / "static_profile.py").exists() else None
 
 
 def rows(root):

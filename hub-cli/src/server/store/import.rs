@@ -9,10 +9,8 @@ use crate::error::{Code, Error, Result};
 use crate::hub::oid::{CommitId, Oid};
 
 use super::history::Commit;
+use super::large::BLOCK;
 use super::{Incoming, RefName, Repo, StoredFile, Tree, repo};
-
-/// How much of a file is copied at once.
-const BLOCK: usize = 1 << 20;
 
 impl Repo<'_> {
     /// Stores the content of `path`, which a hub lists as `oid`.

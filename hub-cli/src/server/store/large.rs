@@ -10,8 +10,8 @@ use crate::hub::oid::Oid;
 
 use super::{Repo, Store};
 
-/// How much of a part is copied at once.
-const BLOCK: usize = 1 << 20;
+/// How much of a content is copied at once.
+pub(super) const BLOCK: usize = 1 << 20;
 
 /// A content that is arriving; dropped unfinished, it leaves nothing.
 #[derive(Debug)]
